@@ -1,0 +1,216 @@
+//! When a key is one of the hidden fields.
+
+use std::sync::Arc;
+
+use unicode_normalization::UnicodeNormalization;
+
+/// Keys by which `serde_json` smuggles a raw value or a number through a map; a build with its `raw_value` feature
+/// would decode the text behind one into live JSON.
+const SERDE_JSON_PRIVATE: &str = "$serde_json::private::";
+
+/// How a key is compared with a hidden field.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Matching {
+    /// By canonical form: NFKC, case-folded, letters and digits only. `Force`, `overrideSafety`, `--force` and
+    /// `f\u{200b}orce` are all hidden, because some binder out there accepts each of them.
+    #[default]
+    Canonical,
+    /// Byte for byte. Only for an engine that is known to bind names exactly.
+    Exact,
+}
+
+/// One hidden field and the form in which keys are compared with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Field<T> {
+    name: T,
+    canonical: T,
+}
+
+/// The only place that spells the operator switches of the contract.
+const CONTRACT: [Field<&str>; 2] =
+    [Field { name: "force", canonical: "force" }, Field { name: "override_safety", canonical: "overridesafety" }];
+
+/// Fields that no model may see or set: operator switches on `execute_decision`.
+///
+/// `force` bypasses the idempotency gate for one re-execution; `override_safety` bypasses the confidence and the
+/// risk-floor gate.
+pub const NEVER_MODEL_FACING: [&str; 2] = [CONTRACT[0].name, CONTRACT[1].name];
+
+/// The names that are hidden, and how keys are compared with them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Names {
+    // One word while nothing was added, which is nearly always.
+    added: Option<Arc<[Field<Box<str>>]>>,
+    pub(crate) matching: Matching,
+}
+
+impl Names {
+    pub(crate) const fn new() -> Self {
+        Self { added: None, matching: Matching::Canonical }
+    }
+
+    pub(crate) fn add(&mut self, name: &str) {
+        let field = Field { name: name.into(), canonical: canonical(name).into() };
+        let known = self.added.as_deref().unwrap_or_default();
+        if !known.contains(&field) {
+            self.added = Some(known.iter().cloned().chain([field]).collect());
+        }
+    }
+
+    /// The hidden names, those of the contract first.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &str> {
+        let added = self.added.as_deref().unwrap_or_default();
+        CONTRACT.iter().map(|field| field.name).chain(added.iter().map(|field| &*field.name))
+    }
+
+    /// Whether `key` names a hidden field, or is one of `serde_json`'s private keys.
+    #[inline]
+    pub(crate) fn hides(&self, key: &str) -> bool {
+        is_private(key)
+            || match self.matching {
+                Matching::Exact => self.iter().any(|name| name == key),
+                Matching::Canonical if key.is_ascii() => self.hides_ascii(key.as_bytes()),
+                Matching::Canonical => self.hides_other(key),
+            }
+    }
+
+    #[inline]
+    fn hides_ascii(&self, key: &[u8]) -> bool {
+        CONTRACT.iter().any(|field| ascii_is(key, field.canonical))
+            || self.added.as_deref().is_some_and(|added| {
+                added.iter().any(|field| ascii_is(key, &field.canonical) || field.name.as_bytes() == key)
+            })
+    }
+
+    #[cold]
+    fn hides_other(&self, key: &str) -> bool {
+        let canonical = canonical(key);
+        CONTRACT.iter().any(|field| field.canonical == canonical)
+            || self.added.as_deref().is_some_and(|added| {
+                added
+                    .iter()
+                    .any(|field| (!canonical.is_empty() && *field.canonical == *canonical) || *field.name == *key)
+            })
+    }
+}
+
+/// Whether `key` is one of `serde_json`'s private keys, which are dropped everywhere.
+#[inline]
+pub(crate) fn is_private(key: &str) -> bool {
+    // The first byte settles it for nearly every key.
+    key.as_bytes().first() == Some(&b'$') && key.starts_with(SERDE_JSON_PRIVATE)
+}
+
+/// Whether the letters and digits of `key`, in lower case, spell `canonical`.
+#[inline]
+fn ascii_is(key: &[u8], canonical: &str) -> bool {
+    if key.len() < canonical.len() {
+        return false;
+    }
+    let mut rest = canonical.as_bytes();
+    for byte in key {
+        if byte.is_ascii_alphanumeric() {
+            match rest {
+                [first, tail @ ..] if *first == byte.to_ascii_lowercase() => rest = tail,
+                _ => return false,
+            }
+        }
+    }
+    rest.is_empty() && !canonical.is_empty()
+}
+
+/// NFKC, case-folded, letters and digits only.
+///
+/// Folding goes by way of the upper case, so that characters with several lower-case forms, `ſ` and final sigma
+/// among them, meet in one.
+pub(crate) fn canonical(key: &str) -> String {
+    key.nfkc()
+        .flat_map(char::to_uppercase)
+        .flat_map(char::to_lowercase)
+        .nfkc()
+        .filter(|char| char.is_alphanumeric())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn hides(key: &str) -> bool {
+        Names::new().hides(key)
+    }
+
+    #[test]
+    fn every_spelling_that_some_binder_accepts_is_hidden() {
+        for key in [
+            "force",
+            "Force",
+            "FORCE",
+            " force",
+            "force\0",
+            "--force",
+            "_force",
+            "f-o-r-c-e",
+            "f\u{200b}orce",
+            "\u{202e}force",
+            "ｆｏｒｃｅ",
+            "𝐟orce",
+            "override_safety",
+            "overrideSafety",
+            "OverrideSafety",
+            "override-safety",
+            "override safety",
+            "override_ſafety",
+            "$serde_json::private::RawValue",
+            "$serde_json::private::Number",
+        ] {
+            assert!(hides(key), "{key:?}");
+        }
+    }
+
+    #[test]
+    fn other_words_are_not() {
+        for key in [
+            "",
+            "_",
+            "f",
+            "forc",
+            "forced",
+            "enforce",
+            "workforce",
+            "force_majeure",
+            "reinforce",
+            "safety_overridden",
+            "override",
+            "safety",
+            "fоrce",
+            "$serde_json",
+            "größe",
+        ] {
+            assert!(!hides(key), "{key:?}");
+        }
+    }
+
+    #[test]
+    fn exact_matching_takes_the_name_alone() {
+        let names = Names { matching: Matching::Exact, ..Names::new() };
+        assert!(names.hides("force"));
+        assert!(names.hides("$serde_json::private::RawValue"));
+        assert!(!names.hides("Force"));
+    }
+
+    #[test]
+    fn a_field_can_be_added_and_none_taken_away() {
+        let mut names = Names::new();
+        names.add("Straße");
+        names.add("--");
+        assert!(names.hides("STRASSE"));
+        assert!(names.hides("--"));
+        assert!(!names.hides("-"), "a name without letters hides itself alone");
+        assert!(!names.hides("\u{200b}"));
+        assert!(names.hides("force"));
+        assert_eq!(names.iter().collect::<Vec<_>>(), ["force", "override_safety", "Straße", "--"]);
+    }
+}
