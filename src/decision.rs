@@ -1,0 +1,178 @@
+//! The call of `execute_decision` that a model may make.
+
+use rmcp::model::JsonObject;
+use serde_json::{Number, Value};
+
+use crate::{
+    error::{InvalidArguments, InvalidReason},
+    hidden_fields::strip_private,
+    json,
+};
+
+/// The argument that is the webhook's data.
+pub(crate) const METADATA: &str = "metadata";
+pub(crate) const DECISION_ID: &str = "decision_id";
+pub(crate) const WEBHOOK_URL: &str = "webhook_url";
+const TIMEOUT_SECONDS: &str = "timeout_seconds";
+
+/// Bytes of a `decision_id` at the most.
+const DECISION_ID_LIMIT: usize = 256;
+
+/// The arguments of `execute_decision` that a model may set, and nothing else.
+///
+/// What a [`Denial`](crate::Denial) keeps and an operator repeats is this, so neither can carry a smuggled field.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ExecuteDecision {
+    decision_id: String,
+    webhook_url: String,
+    timeout_seconds: Option<Number>,
+    metadata: Option<Value>,
+}
+
+impl ExecuteDecision {
+    /// An execution of `decision_id` that delivers to `webhook_url`.
+    ///
+    /// # Errors
+    ///
+    /// If `decision_id` is not one path segment of 1 to 256 bytes: the real server interpolates it into a URL.
+    pub fn new(decision_id: impl Into<String>, webhook_url: impl Into<String>) -> Result<Self, Box<InvalidArguments>> {
+        let decision_id = decision_id.into();
+        if !is_path_segment(&decision_id) {
+            return Err(InvalidArguments::new(InvalidReason::DecisionIdMalformed));
+        }
+        Ok(Self { decision_id, webhook_url: webhook_url.into(), timeout_seconds: None, metadata: None })
+    }
+
+    /// Sets how long the webhook may take, in seconds.
+    #[must_use]
+    pub fn timeout_seconds(mut self, seconds: impl Into<Number>) -> Self {
+        self.timeout_seconds = Some(seconds.into());
+        self
+    }
+
+    /// Sets the data that the webhook receives.
+    #[must_use]
+    pub fn metadata(mut self, metadata: impl Into<Value>) -> Self {
+        self.metadata = Some(metadata.into());
+        self
+    }
+
+    /// The decision to execute.
+    pub fn decision_id(&self) -> &str {
+        &self.decision_id
+    }
+
+    /// Where the engine delivers to. The model chose it.
+    pub fn webhook_url(&self) -> &str {
+        &self.webhook_url
+    }
+
+    /// Reads the four fields out of a call's arguments and leaves the rest.
+    ///
+    /// # Errors
+    ///
+    /// If `decision_id` or `webhook_url` is missing or malformed, `timeout_seconds` is no number, or `metadata` nests
+    /// more than 128 containers.
+    pub fn from_arguments(arguments: &JsonObject) -> Result<Self, Box<InvalidArguments>> {
+        let refuse = |reason| Err(InvalidArguments::new(reason));
+        let Some(Value::String(decision_id)) = arguments.get(DECISION_ID) else {
+            return refuse(InvalidReason::DecisionIdMissing);
+        };
+        let Some(Value::String(webhook_url)) = arguments.get(WEBHOOK_URL) else {
+            return refuse(InvalidReason::WebhookUrlMissing);
+        };
+        let timeout_seconds = match arguments.get(TIMEOUT_SECONDS) {
+            None | Some(Value::Null) => None,
+            Some(Value::Number(seconds)) => Some(seconds.clone()),
+            Some(_) => return refuse(InvalidReason::TimeoutNotANumber),
+        };
+        let metadata = arguments.get(METADATA);
+        if !metadata.is_none_or(|value| json::is_within(value, json::DEPTH_LIMIT)) {
+            return refuse(InvalidReason::TooDeep);
+        }
+        let mut metadata = metadata.cloned();
+        metadata.iter_mut().for_each(strip_private);
+        Ok(Self { timeout_seconds, metadata, ..Self::new(decision_id.as_str(), webhook_url.as_str())? })
+    }
+
+    /// The arguments of the call.
+    pub fn to_arguments(&self) -> JsonObject {
+        let mut arguments = JsonObject::new();
+        arguments.insert(DECISION_ID.to_owned(), self.decision_id.clone().into());
+        arguments.insert(WEBHOOK_URL.to_owned(), self.webhook_url.clone().into());
+        if let Some(seconds) = &self.timeout_seconds {
+            arguments.insert(TIMEOUT_SECONDS.to_owned(), Value::Number(seconds.clone()));
+        }
+        if let Some(metadata) = &self.metadata {
+            arguments.insert(METADATA.to_owned(), metadata.clone());
+        }
+        arguments
+    }
+}
+
+/// Whether `id` stays one segment of a URL's path, wherever a server puts it.
+fn is_path_segment(id: &str) -> bool {
+    (1..=DECISION_ID_LIMIT).contains(&id.len())
+        && !matches!(id, "." | "..")
+        && !id.contains(|char: char| matches!(char, '/' | '\\' | '?' | '#' | '%') || char.is_control())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rmcp::object;
+
+    #[track_caller]
+    fn reason(arguments: JsonObject) -> InvalidReason {
+        ExecuteDecision::from_arguments(&arguments).unwrap_err().reason()
+    }
+
+    #[test]
+    fn a_decision_id_is_one_path_segment() {
+        for id in ["dec-1", "decision 7", "ü", "...", "{}", &"x".repeat(256)] {
+            assert!(is_path_segment(id), "{id:?}");
+        }
+        for id in [
+            "",
+            ".",
+            "..",
+            "../decisions/plan?x=",
+            "a/b",
+            "a\\b",
+            "a?b",
+            "a#b",
+            "%2e%2e",
+            "a\nb",
+            "a\u{0}",
+            "a\u{85}",
+            &"x".repeat(257),
+        ] {
+            assert!(!is_path_segment(id), "{id:?}");
+        }
+    }
+
+    #[test]
+    fn only_the_four_fields_are_read() {
+        let arguments = object!({
+            "decision_id": "d", "webhook_url": "w", "timeout_seconds": 2, "metadata": {"force": 1},
+            "force": true, "surprise": 1
+        });
+        let decision = ExecuteDecision::from_arguments(&arguments).unwrap();
+        assert_eq!(
+            Value::Object(decision.to_arguments()),
+            serde_json::json!({"decision_id": "d", "webhook_url": "w", "timeout_seconds": 2, "metadata": {"force": 1}})
+        );
+    }
+
+    #[test]
+    fn each_refusal_names_its_rule() {
+        assert_eq!(reason(object!({"webhook_url": "w"})), InvalidReason::DecisionIdMissing);
+        assert_eq!(reason(object!({"decision_id": 5, "webhook_url": "w"})), InvalidReason::DecisionIdMissing);
+        assert_eq!(reason(object!({"decision_id": "d"})), InvalidReason::WebhookUrlMissing);
+        assert_eq!(reason(object!({"decision_id": "a/b", "webhook_url": "w"})), InvalidReason::DecisionIdMalformed);
+        assert_eq!(
+            reason(object!({"decision_id": "d", "webhook_url": "w", "timeout_seconds": "5"})),
+            InvalidReason::TimeoutNotANumber
+        );
+    }
+}

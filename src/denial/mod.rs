@@ -1,0 +1,246 @@
+//! Denials: a policy gate said no.
+
+mod gate;
+
+use std::{
+    borrow::Cow,
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use rmcp::model::{CallToolResult, JsonObject};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+pub use gate::Gate;
+pub(crate) use gate::{Overrides, code_of};
+
+use crate::{ExecuteDecision, outcome};
+
+const CODE_PREFIX: &str = "execution_blocked_";
+
+/// What the engine wrote when a gate blocked an execution.
+///
+/// `Debug` shows the gate alone: the texts in it are the engine's, and a model-chosen `decision_id` can forge them.
+#[derive(Clone, PartialEq)]
+pub struct ExecutionBlocked {
+    gate: Gate,
+    body: JsonObject,
+}
+
+/// The value is no denial, or one that is not clear.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NotADenial {
+    /// It has neither a gate nor a code of `execution_blocked_<gate>`.
+    Absent,
+    /// Its code and its gate disagree, or it holds two different denials.
+    Ambiguous,
+    /// It is longer than 1 MiB, nests more than 128 containers or costs too much to read.
+    Unreadable,
+}
+
+impl fmt::Display for NotADenial {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Absent => "no denial",
+            Self::Ambiguous => "a denial that is not clear",
+            Self::Unreadable => "too large or too deep to read",
+        })
+    }
+}
+
+impl std::error::Error for NotADenial {}
+
+impl ExecutionBlocked {
+    /// Reads a denial from a value in any of the recorded shapes: the body itself, or under `error` or `detail`.
+    ///
+    /// ```
+    /// # use tower_algenta::{ExecutionBlocked, Gate};
+    /// # use serde_json::json;
+    /// let body = json!({"detail": {"error": {"code": "execution_blocked_confidence", "gate": "confidence"}}});
+    /// assert_eq!(*ExecutionBlocked::from_value(&body)?.gate(), Gate::Confidence);
+    /// # Ok::<_, tower_algenta::NotADenial>(())
+    /// ```
+    pub fn from_value(value: &Value) -> Result<Self, NotADenial> {
+        outcome::denial_in_value(value)
+    }
+
+    /// Reads the denial out of a result, whatever its `isError` says: for someone who reads a transcript.
+    pub fn from_result(result: &CallToolResult) -> Result<Self, NotADenial> {
+        outcome::denial_in_result(result)
+    }
+
+    /// Reads `body` itself; `None` if it has neither a gate nor a denial's code.
+    pub(crate) fn from_body(body: &JsonObject) -> Option<Result<Self, NotADenial>> {
+        let code = body.get("code");
+        let named_by_code = code
+            .and_then(Value::as_str)
+            .and_then(|code| code.strip_prefix(CODE_PREFIX))
+            .filter(|gate| !gate.is_empty());
+        let gate = match (body.get("gate"), code, named_by_code) {
+            (None | Some(Value::Null), _, None) => return None,
+            (None | Some(Value::Null), _, Some(gate)) => gate,
+            (Some(Value::String(gate)), None | Some(Value::Null), _) if !gate.is_empty() => gate,
+            (Some(Value::String(gate)), _, Some(named)) if gate == named => gate,
+            (Some(_), _, _) => return Some(Err(NotADenial::Ambiguous)),
+        };
+        Some(Ok(Self { gate: Gate::from(gate), body: body.clone() }))
+    }
+
+    /// The gate that blocked the execution.
+    pub const fn gate(&self) -> &Gate {
+        &self.gate
+    }
+
+    /// The error code: `execution_blocked_` and the gate's name.
+    pub fn code(&self) -> Cow<'_, str> {
+        match self.body.get("code").and_then(Value::as_str) {
+            Some(code) => Cow::Borrowed(code),
+            None => Cow::Owned([CODE_PREFIX, self.gate.as_str()].concat()),
+        }
+    }
+
+    /// The engine's message. **Untrusted**: never show it to a model, and to a human only as a quotation.
+    pub fn untrusted_message(&self) -> Option<&str> {
+        self.body.get("message").and_then(Value::as_str)
+    }
+
+    /// The engine's hint for an operator. **Untrusted**: never show it to a model.
+    pub fn untrusted_override_hint(&self) -> Option<&str> {
+        self.body.get("override_hint").and_then(Value::as_str)
+    }
+
+    /// The body as the engine wrote it, unknown fields included. **Untrusted**.
+    pub const fn untrusted_body(&self) -> &JsonObject {
+        &self.body
+    }
+
+    /// Reads the body into a type of the caller's own, unknown fields included.
+    pub fn deserialize<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
+        serde_json::from_value(Value::Object(self.body.clone()))
+    }
+}
+
+impl fmt::Debug for ExecutionBlocked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ExecutionBlocked").field("gate", &self.gate).finish_non_exhaustive()
+    }
+}
+
+/// A denied execution: what blocked it, and the call, so that a human can release that very call.
+///
+/// `Display` and `Debug` name the gate alone. Clones share one flag: whichever is overridden first uses up all of them.
+#[derive(Clone)]
+pub struct Denial {
+    blocked: ExecutionBlocked,
+    decision: ExecuteDecision,
+    wire_name: Cow<'static, str>,
+    granted: Overrides,
+    used: Arc<AtomicBool>,
+}
+
+impl Denial {
+    pub(crate) fn new(
+        blocked: ExecutionBlocked,
+        decision: ExecuteDecision,
+        wire_name: Cow<'static, str>,
+        granted: Overrides,
+    ) -> Box<Self> {
+        Box::new(Self { blocked, decision, wire_name, granted, used: Arc::default() })
+    }
+
+    /// The gate that blocked the execution.
+    pub const fn gate(&self) -> &Gate {
+        self.blocked.gate()
+    }
+
+    /// What the engine wrote.
+    pub const fn blocked(&self) -> &ExecutionBlocked {
+        &self.blocked
+    }
+
+    /// The call that was denied.
+    pub const fn decision(&self) -> &ExecuteDecision {
+        &self.decision
+    }
+
+    /// Whether this denial, or a clone of it, was overridden.
+    pub fn is_used(&self) -> bool {
+        self.used.load(Ordering::Acquire)
+    }
+
+    /// Marks the denial and its clones as used; `false` if one of them was.
+    pub(crate) fn use_up(&self) -> bool {
+        !self.used.swap(true, Ordering::AcqRel)
+    }
+
+    pub(crate) const fn granted(&self) -> Overrides {
+        self.granted
+    }
+
+    pub(crate) const fn wire_name(&self) -> &Cow<'static, str> {
+        &self.wire_name
+    }
+}
+
+impl fmt::Display for Denial {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.gate().known() {
+            Some(gate) => write!(f, "execution blocked by the {gate} gate"),
+            None => f.write_str("execution blocked by a gate that the contract does not name"),
+        }
+    }
+}
+
+impl fmt::Debug for Denial {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Denial").field("gate", self.gate()).finish_non_exhaustive()
+    }
+}
+
+impl std::error::Error for Denial {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rmcp::object;
+
+    fn gate(body: JsonObject) -> Option<Result<String, NotADenial>> {
+        ExecutionBlocked::from_body(&body).map(|read| read.map(|blocked| blocked.gate().as_str().to_owned()))
+    }
+
+    #[test]
+    fn code_and_gate_have_to_agree() {
+        let read = |gate: &str| Some(Ok(gate.to_owned()));
+        assert_eq!(gate(object!({"code": "execution_blocked_confidence", "gate": "confidence"})), read("confidence"));
+        assert_eq!(gate(object!({"code": "execution_blocked_quota"})), read("quota"));
+        assert_eq!(gate(object!({"code": "execution_blocked_quota", "gate": null})), read("quota"));
+        assert_eq!(gate(object!({"gate": "quota"})), read("quota"));
+        for body in [
+            object!({"code": "execution_blocked_confidence", "gate": "idempotency"}),
+            object!({"code": "rate_limit_exceeded", "gate": "confidence"}),
+            object!({"code": 5, "gate": "confidence"}),
+            object!({"code": "execution_blocked_", "gate": ""}),
+            object!({"code": "execution_blocked_confidence", "gate": 5}),
+        ] {
+            assert_eq!(gate(body), Some(Err(NotADenial::Ambiguous)));
+        }
+        assert_eq!(gate(object!({"code": "execution_blocked_"})), None);
+        assert_eq!(gate(object!({"code": "not_found"})), None);
+    }
+
+    #[test]
+    fn clones_share_their_one_use() {
+        let blocked = ExecutionBlocked::from_body(&object!({"gate": "confidence"})).unwrap().unwrap();
+        let decision = ExecuteDecision::new("d", "w").unwrap();
+        let denial = Denial::new(blocked, decision, "execute_decision".into(), Overrides::NONE);
+        let clone = denial.clone();
+        assert!(denial.use_up());
+        assert!(clone.is_used());
+        assert!(!clone.use_up());
+    }
+}

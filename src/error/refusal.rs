@@ -1,0 +1,126 @@
+//! Refusals: the engine was not called.
+
+use std::{error, fmt};
+
+use crate::tool_names;
+
+/// The tool is outside the profile, or its name is none that a layer can vouch for.
+///
+/// The message doesn't say whether the tool exists.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolNotAllowed {
+    // Escaped and cut, so that a name can't drive a terminal or a prompt through the message.
+    tool: Box<str>,
+}
+
+impl ToolNotAllowed {
+    pub(crate) fn new(tool: &str) -> Box<Self> {
+        Box::new(Self { tool: tool_names::for_message(tool).into() })
+    }
+
+    /// The name that was asked for: escaped, at most 128 characters of it.
+    pub fn tool(&self) -> &str {
+        &self.tool
+    }
+}
+
+impl fmt::Display for ToolNotAllowed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "unknown tool \"{}\"", self.tool)
+    }
+}
+
+impl error::Error for ToolNotAllowed {}
+
+/// The call was refused before the network.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InvalidArguments {
+    reason: InvalidReason,
+}
+
+impl InvalidArguments {
+    pub(crate) fn new(reason: InvalidReason) -> Box<Self> {
+        Box::new(Self { reason })
+    }
+
+    /// Which rule the call broke.
+    pub const fn reason(&self) -> InvalidReason {
+        self.reason
+    }
+}
+
+impl fmt::Display for InvalidArguments {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "invalid arguments: {}", self.reason)
+    }
+}
+
+impl error::Error for InvalidArguments {}
+
+/// Why a call was refused before the network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum InvalidReason {
+    /// `decision_id` is missing or not a string.
+    DecisionIdMissing,
+    /// `decision_id` is empty, longer than 256 bytes, or not one path segment. The real server interpolates it into a
+    /// URL, where `../decisions/plan?x=` reached another endpoint.
+    DecisionIdMalformed,
+    /// `webhook_url` is missing or not a string.
+    WebhookUrlMissing,
+    /// `timeout_seconds` is neither a number nor null.
+    TimeoutNotANumber,
+    /// The arguments carry a hidden field, and [`OnHidden::Refuse`](crate::OnHidden::Refuse) is set.
+    HiddenField,
+    /// The arguments carry a hidden field below the top level, and [`Nested::Refuse`](crate::Nested::Refuse) is set.
+    HiddenFieldNested,
+    /// An argument holds text that only a lax JSON parser reads and that seems to carry a hidden field.
+    UnreadableText,
+    /// The arguments nest more than 128 containers.
+    TooDeep,
+    /// `input_responses` or `request_state` on a governed call: they could carry an approval.
+    ContinuationRefused,
+    /// The denial was already overridden once.
+    OverrideUsed,
+    /// The contract has no override for the gate, or it was granted already.
+    NoOverride,
+}
+
+impl fmt::Display for InvalidReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::DecisionIdMissing => "`decision_id` must be a string",
+            Self::DecisionIdMalformed => "`decision_id` must be one path segment of 1 to 256 bytes",
+            Self::WebhookUrlMissing => "`webhook_url` must be a string",
+            Self::TimeoutNotANumber => "`timeout_seconds` must be a number",
+            Self::HiddenField => "a field is reserved for operators",
+            Self::HiddenFieldNested => "a nested field is reserved for operators (see `Nested`)",
+            Self::UnreadableText => {
+                "an argument holds text that looks like JSON and cannot be read safely (see `Nested`)"
+            }
+            Self::TooDeep => "the arguments nest more than 128 levels",
+            Self::ContinuationRefused => "a governed call cannot continue an earlier one",
+            Self::OverrideUsed => "this denial was already overridden once",
+            Self::NoOverride => "the contract has no override for this gate",
+        })
+    }
+}
+
+/// The inner service answered a list with a call, or the other way round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnexpectedResponse {
+    asked_for: &'static str,
+}
+
+impl UnexpectedResponse {
+    pub(crate) const TO_LIST: Self = Self { asked_for: "a list of tools" };
+    pub(crate) const TO_CALL: Self = Self { asked_for: "a call" };
+}
+
+impl fmt::Display for UnexpectedResponse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the inner service answered {} with something else", self.asked_for)
+    }
+}
+
+impl error::Error for UnexpectedResponse {}

@@ -1,0 +1,45 @@
+//! What the layers report through `tracing`; without that feature, nothing.
+//!
+//! No event holds an argument's value, a text of the engine's or a token.
+
+#![cfg_attr(not(feature = "tracing"), expect(clippy::missing_const_for_fn, reason = "they have a body with `tracing`"))]
+
+use crate::hidden_fields::Stripped;
+
+/// Hidden fields were removed from a call.
+pub(crate) fn stripped(tool: &str, stripped: &Stripped) {
+    #[cfg(feature = "tracing")]
+    tracing::warn!(
+        target: "tower_algenta",
+        tool = %crate::tool_names::for_message(tool),
+        fields = stripped.len(),
+        pointers = ?stripped,
+        "hidden fields stripped from a call"
+    );
+    #[cfg(not(feature = "tracing"))]
+    let _ = (tool, stripped);
+}
+
+/// A name was advertised more than once; the first tool stays.
+pub(crate) fn duplicate_tool(tool: &str) {
+    #[cfg(feature = "tracing")]
+    tracing::warn!(
+        target: "tower_algenta",
+        tool = %crate::tool_names::for_message(tool),
+        "duplicate tool name: the later one is not listed"
+    );
+    #[cfg(not(feature = "tracing"))]
+    let _ = tool;
+}
+
+/// A receipt says that the safety gates were overridden, and nobody did.
+pub(crate) fn safety_overridden(decision_id: &str) {
+    #[cfg(feature = "tracing")]
+    tracing::error!(
+        target: "tower_algenta",
+        decision_id = %crate::tool_names::for_message(decision_id),
+        "a receipt reports a safety override that nobody made"
+    );
+    #[cfg(not(feature = "tracing"))]
+    let _ = decision_id;
+}

@@ -1,0 +1,265 @@
+//! Receipts: an execution was completed.
+
+use std::{borrow::Cow, error, fmt};
+
+use rmcp::model::{CallToolResult, JsonObject};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::Value;
+
+use crate::{
+    decision::{DECISION_ID, WEBHOOK_URL},
+    json, outcome,
+};
+
+const EXECUTION_STATUS: &str = "execution_status";
+const EXECUTED_AT: &str = "executed_at";
+const RESPONSE_CODE: &str = "response_code";
+const POLICY_SNAPSHOT_ID: &str = "policy_snapshot_id";
+const SCHEMA_SNAPSHOT_ID: &str = "schema_snapshot_id";
+const MANIFEST_VERSION: &str = "manifest_version";
+const PAYLOAD_SUMMARY: &str = "payload_summary";
+const SAFETY_OVERRIDDEN: &str = "safety_overridden";
+
+/// How the delivery to the webhook went. A failed delivery is still a completed call with a real receipt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ExecutionStatus {
+    /// The webhook took it.
+    Delivered,
+    /// The webhook did not.
+    Failed,
+}
+
+impl ExecutionStatus {
+    /// The status as the engine writes it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Delivered => "delivered",
+            Self::Failed => "failed",
+        }
+    }
+
+    fn read(name: &str) -> Option<Self> {
+        [Self::Delivered, Self::Failed].into_iter().find(|status| status.as_str() == name)
+    }
+}
+
+impl fmt::Display for ExecutionStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// The engine's record of a completed execution.
+///
+/// Complete means that `decision_id`, `webhook_url`, `execution_status` and `executed_at` are there, and that every
+/// field of the contract has its type. Fields that the contract doesn't name are kept.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ExecutionReceipt {
+    status: ExecutionStatus,
+    fields: JsonObject,
+}
+
+/// The value is no complete receipt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotAReceipt {
+    field: Option<&'static str>,
+}
+
+impl NotAReceipt {
+    pub(crate) const ABSENT: Self = Self { field: None };
+
+    const fn at(field: &'static str) -> Self {
+        Self { field: Some(field) }
+    }
+
+    /// The first field of the contract that is missing or has another type.
+    pub const fn field(&self) -> Option<&'static str> {
+        self.field
+    }
+}
+
+impl fmt::Display for NotAReceipt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.field {
+            None => f.write_str("no receipt"),
+            Some(field) => write!(f, "an incomplete receipt: `{field}` is missing or has another type"),
+        }
+    }
+}
+
+impl error::Error for NotAReceipt {}
+
+impl ExecutionReceipt {
+    /// Reads a receipt from the engine's JSON.
+    pub fn from_value(value: &Value) -> Result<Self, NotAReceipt> {
+        match value {
+            Value::Object(fields) if json::is_within(value, json::DEPTH_LIMIT) => Self::from_object(fields),
+            _ => Err(NotAReceipt::ABSENT),
+        }
+    }
+
+    /// Reads the receipt out of a result, for someone who reads a transcript: not bound to any call, but every copy in
+    /// the result has to agree, and nothing in it may say that the call failed.
+    pub fn from_result(result: &CallToolResult) -> Result<Self, NotAReceipt> {
+        outcome::receipt_in_result(result)
+    }
+
+    pub(crate) fn from_object(fields: &JsonObject) -> Result<Self, NotAReceipt> {
+        let status = Self::check(fields)?;
+        Ok(Self { status, fields: fields.clone() })
+    }
+
+    /// Whether `fields` is a complete receipt, and its status.
+    pub(crate) fn check(fields: &JsonObject) -> Result<ExecutionStatus, NotAReceipt> {
+        let required = |field| match fields.get(field) {
+            Some(Value::String(text)) => Ok(text.as_str()),
+            _ => Err(NotAReceipt::at(field)),
+        };
+        let optional = |field, fits: fn(&Value) -> bool| match fields.get(field) {
+            Some(value) if !fits(value) => Err(NotAReceipt::at(field)),
+            _ => Ok(()),
+        };
+        required(DECISION_ID)?;
+        required(WEBHOOK_URL)?;
+        let status = ExecutionStatus::read(required(EXECUTION_STATUS)?).ok_or(NotAReceipt::at(EXECUTION_STATUS))?;
+        required(EXECUTED_AT)?;
+        optional(RESPONSE_CODE, |value| value.is_null() || http_status(value).is_some())?;
+        optional(POLICY_SNAPSHOT_ID, Value::is_string)?;
+        optional(SCHEMA_SNAPSHOT_ID, Value::is_string)?;
+        optional(MANIFEST_VERSION, |value| value.is_string() || value.is_number())?;
+        optional(SAFETY_OVERRIDDEN, Value::is_boolean)?;
+        Ok(status)
+    }
+
+    /// The decision that was executed.
+    pub fn decision_id(&self) -> &str {
+        self.text(DECISION_ID).unwrap_or_default()
+    }
+
+    /// Where the engine delivered to.
+    pub fn webhook_url(&self) -> &str {
+        self.text(WEBHOOK_URL).unwrap_or_default()
+    }
+
+    /// How the delivery went.
+    pub const fn status(&self) -> ExecutionStatus {
+        self.status
+    }
+
+    /// Whether the webhook took the delivery.
+    pub const fn is_delivered(&self) -> bool {
+        matches!(self.status, ExecutionStatus::Delivered)
+    }
+
+    /// The webhook's HTTP status; `None` if there was no answer.
+    pub fn response_code(&self) -> Option<u16> {
+        self.fields.get(RESPONSE_CODE).and_then(http_status)
+    }
+
+    /// When it was executed, as the engine wrote it (RFC 3339).
+    pub fn executed_at(&self) -> &str {
+        self.text(EXECUTED_AT).unwrap_or_default()
+    }
+
+    /// The policy under which it was executed.
+    pub fn policy_snapshot_id(&self) -> Option<&str> {
+        self.text(POLICY_SNAPSHOT_ID)
+    }
+
+    /// The schema under which it was executed.
+    pub fn schema_snapshot_id(&self) -> Option<&str> {
+        self.text(SCHEMA_SNAPSHOT_ID)
+    }
+
+    /// The manifest's version; engines write a string or a number.
+    pub fn manifest_version(&self) -> Option<Cow<'_, str>> {
+        match self.fields.get(MANIFEST_VERSION)? {
+            Value::String(version) => Some(Cow::Borrowed(version)),
+            Value::Number(version) => Some(Cow::Owned(version.to_string())),
+            _ => None,
+        }
+    }
+
+    /// What was delivered, in brief.
+    pub fn payload_summary(&self) -> Option<&Value> {
+        self.fields.get(PAYLOAD_SUMMARY)
+    }
+
+    /// Whether an operator overrode the safety gates; `false` where an older engine doesn't say.
+    pub fn safety_overridden(&self) -> bool {
+        self.fields.get(SAFETY_OVERRIDDEN).and_then(Value::as_bool).unwrap_or_default()
+    }
+
+    /// All fields as the engine wrote them, unknown ones included.
+    pub const fn fields(&self) -> &JsonObject {
+        &self.fields
+    }
+
+    /// Reads the receipt into a type of the caller's own, unknown fields included.
+    pub fn deserialize<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
+        serde_json::from_value(Value::Object(self.fields.clone()))
+    }
+
+    fn text(&self, field: &str) -> Option<&str> {
+        self.fields.get(field).and_then(Value::as_str)
+    }
+}
+
+impl Serialize for ExecutionReceipt {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.fields.serialize(serializer)
+    }
+}
+
+fn http_status(value: &Value) -> Option<u16> {
+    value.as_u64().and_then(|code| u16::try_from(code).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn receipt() -> Value {
+        json!({
+            "decision_id": "d", "webhook_url": "w", "execution_status": "delivered", "response_code": 200,
+            "executed_at": "2026-11-30T00:00:00Z", "manifest_version": 3, "region": "eu"
+        })
+    }
+
+    #[test]
+    fn a_receipt_keeps_what_it_does_not_know() {
+        #[derive(serde::Deserialize)]
+        struct Mine {
+            region: String,
+        }
+        let read = ExecutionReceipt::from_value(&receipt()).unwrap();
+        assert!(read.is_delivered());
+        assert_eq!(read.response_code(), Some(200));
+        assert_eq!(read.manifest_version().as_deref(), Some("3"));
+        assert!(!read.safety_overridden());
+        assert_eq!(read.deserialize::<Mine>().unwrap().region, "eu");
+        assert_eq!(serde_json::to_value(&read).unwrap(), receipt());
+    }
+
+    #[test]
+    fn a_field_of_another_type_is_named() {
+        for (field, value) in [
+            ("decision_id", Value::Null),
+            ("webhook_url", json!(5)),
+            ("execution_status", json!("DELIVERED")),
+            ("executed_at", Value::Null),
+            ("response_code", json!(true)),
+            ("response_code", json!(70000)),
+            ("policy_snapshot_id", Value::Null),
+            ("manifest_version", json!([])),
+            ("safety_overridden", Value::Null),
+        ] {
+            let mut broken = receipt();
+            broken[field] = value;
+            let error = ExecutionReceipt::from_value(&broken).unwrap_err();
+            assert_eq!(error.field(), Some(field));
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! One call of `execute_decision`, from its admission to its outcome.
+
+use std::{
+    borrow::Cow,
+    error, fmt,
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use pin_project::pin_project;
+use rmcp::model::{CallToolResponse, ErrorData};
+use tokio::time::Sleep;
+
+use crate::{
+    BoxError, CallOutcome, Denial, Error, ExecuteDecision, ToolResponse,
+    denial::Overrides,
+    error::{ExecutionFailed, FailureReason, OutcomeUnknown, UnknownReason},
+    events, json,
+    outcome::{self, Verdict},
+};
+
+/// What happens to a tool error of `execute_decision` whose 4xx status proves that nothing ran.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OnToolError {
+    /// It passes on as the ordinary tool error it is, with `isError` set.
+    #[default]
+    Pass,
+    /// It is [`Error::ExecutionFailed`].
+    Abort,
+}
+
+/// The settings of the mapping.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Rules {
+    pub(crate) deadline: Option<Duration>,
+    pub(crate) on_tool_error: OnToolError,
+    pub(crate) strict: bool,
+}
+
+impl Rules {
+    pub(crate) const fn new() -> Self {
+        Self { deadline: None, on_tool_error: OnToolError::Pass, strict: false }
+    }
+}
+
+/// A call of `execute_decision` that is under way.
+#[pin_project]
+pub(crate) struct Governed {
+    decision: ExecuteDecision,
+    wire_name: Cow<'static, str>,
+    granted: Overrides,
+    rules: Rules,
+    #[pin]
+    deadline: Option<Sleep>,
+}
+
+impl Governed {
+    pub(crate) fn new(
+        decision: ExecuteDecision,
+        wire_name: Cow<'static, str>,
+        granted: Overrides,
+        rules: Rules,
+    ) -> Self {
+        Self { decision, wire_name, granted, rules, deadline: rules.deadline.map(tokio::time::sleep) }
+    }
+
+    /// The error of the deadline, once it has passed.
+    pub(crate) fn poll_deadline(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Error> {
+        let this = self.project();
+        match (this.deadline.as_pin_mut(), this.rules.deadline) {
+            (Some(sleep), Some(limit)) => {
+                sleep.poll(cx).map(|()| unknown(OutcomeUnknown::new(UnknownReason::DeadlineExceeded(limit))))
+            }
+            _ => Poll::Pending,
+        }
+    }
+
+    /// What the inner service's answer means for this call.
+    pub(crate) fn settle<E>(&self, answer: Result<ToolResponse, E>) -> Result<ToolResponse, E>
+    where
+        E: From<Error> + Into<BoxError> + AsRef<dyn error::Error + Send + Sync>,
+    {
+        match answer {
+            Ok(ToolResponse::Call(outcome)) => {
+                self.settle_response(outcome.into_response()).map(ToolResponse::Call).map_err(E::from)
+            }
+            Ok(ToolResponse::List(_)) => Err(unknown(OutcomeUnknown::new(UnknownReason::UnexpectedResponse)).into()),
+            Err(error) => Err(self.settle_error(error)),
+        }
+    }
+
+    fn settle_response(&self, mut response: CallToolResponse) -> Result<CallOutcome, Error> {
+        match outcome::judge(&response, &self.decision) {
+            Verdict::Receipt(receipt) if receipt.safety_overridden() && !self.granted.overrides_safety() => {
+                events::safety_overridden(receipt.decision_id());
+                if self.rules.strict {
+                    let failure = ExecutionFailed::new(FailureReason::SafetyOverridden).with_receipt(receipt);
+                    return Err(failed(failure.with_response(response)));
+                }
+                Ok(CallOutcome::executed(response, receipt))
+            }
+            Verdict::Receipt(receipt) => Ok(CallOutcome::executed(response, receipt)),
+            Verdict::Denied(blocked) => {
+                Err(Error::Denied(Denial::new(blocked, self.decision.clone(), self.wire_name.clone(), self.granted)))
+            }
+            Verdict::Rejected(_) => match self.rules.on_tool_error {
+                OnToolError::Pass => {
+                    if let CallToolResponse::Complete(result) = &mut response {
+                        result.is_error = Some(true);
+                    }
+                    Ok(CallOutcome::new(response))
+                }
+                OnToolError::Abort => {
+                    Err(failed(ExecutionFailed::new(FailureReason::ToolError).with_response(response)))
+                }
+            },
+            Verdict::Failed(reason) => {
+                if reason == FailureReason::TooDeep
+                    && let CallToolResponse::Complete(result) = &mut response
+                {
+                    result.structured_content.take().into_iter().for_each(json::dismantle);
+                }
+                Err(failed(ExecutionFailed::new(reason).with_response(response)))
+            }
+            Verdict::Unknown(reason) => Err(unknown(OutcomeUnknown::new(reason).with_response(response))),
+        }
+    }
+
+    fn settle_error<E>(&self, error: E) -> E
+    where
+        E: From<Error> + Into<BoxError> + AsRef<dyn error::Error + Send + Sync>,
+    {
+        let view: &(dyn error::Error + 'static) = error.as_ref();
+        match Error::find(view) {
+            Some(Error::UnexpectedResponse(_)) => {
+                let failure = OutcomeUnknown::new(UnknownReason::UnexpectedResponse).with_error(error.into());
+                return unknown(failure).into();
+            }
+            // Typed by a layer below: a refusal, an outcome, or a request that never left.
+            Some(
+                Error::ToolNotAllowed(_)
+                | Error::InvalidArguments(_)
+                | Error::Denied(_)
+                | Error::ExecutionFailed(_)
+                | Error::OutcomeUnknown(_)
+                | Error::Rejected(_)
+                | Error::NotSent(_),
+            ) => return error,
+            Some(Error::Upstream(_)) | None => {}
+        }
+        let verdict = error_data(view).map(outcome::judge_error);
+        match verdict {
+            Some(Verdict::Denied(blocked)) => {
+                Error::Denied(Denial::new(blocked, self.decision.clone(), self.wire_name.clone(), self.granted)).into()
+            }
+            Some(Verdict::Failed(reason)) => failed(ExecutionFailed::new(reason)).into(),
+            _ => unknown(OutcomeUnknown::new(UnknownReason::InnerError).with_error(error.into())).into(),
+        }
+    }
+}
+
+impl fmt::Debug for Governed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Governed").field("rules", &self.rules).finish_non_exhaustive()
+    }
+}
+
+fn failed(failure: ExecutionFailed) -> Error {
+    Error::ExecutionFailed(Box::new(failure))
+}
+
+fn unknown(failure: OutcomeUnknown) -> Error {
+    Error::OutcomeUnknown(Box::new(failure))
+}
+
+/// The JSON-RPC error at the bottom of a failure, if the engine answered with one.
+fn error_data<'a>(error: &'a (dyn error::Error + 'static)) -> Option<&'a ErrorData> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(data) = error.downcast_ref::<ErrorData>() {
+            return Some(data);
+        }
+        next = error.source();
+    }
+    None
+}
