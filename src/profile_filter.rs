@@ -65,6 +65,10 @@ impl<P> ProfileFilterLayer<P> {
         Self { policy, names: ToolNames::bare() }
     }
 
+    pub(crate) fn policy<Q>(self, policy: Q) -> ProfileFilterLayer<Q> {
+        ProfileFilterLayer { policy, names: self.names }
+    }
+
     /// Sets how the upstream spells the tools' names.
     pub fn tool_names(mut self, names: ToolNames) -> Self {
         self.names = names;

@@ -3,11 +3,20 @@
 //! Nothing here knows of tower. [`ArgumentScrub`](crate::ArgumentScrub) and [`SchemaScrub`](crate::SchemaScrub) are
 //! thin layers over [`HiddenFields`]; benches, properties and fuzzers call it directly.
 
+mod arguments;
 mod names;
+mod prose;
+mod schema;
+mod stripped;
+mod text;
 
-pub(crate) use names::canonical;
+pub(crate) use arguments::strip_private;
+pub(crate) use names::{FORCE, OVERRIDE_SAFETY, canonical};
+pub(crate) use schema::discard_tool;
 
 pub use names::{Matching, NEVER_MODEL_FACING};
+pub use schema::SchemaError;
+pub use stripped::Stripped;
 
 use names::Names;
 

@@ -27,15 +27,18 @@ struct Field<T> {
     canonical: T,
 }
 
-/// The only place that spells the operator switches of the contract.
+// The only place that spells the operator switches of the contract.
+pub(crate) const FORCE: &str = "force";
+pub(crate) const OVERRIDE_SAFETY: &str = "override_safety";
+
 const CONTRACT: [Field<&str>; 2] =
-    [Field { name: "force", canonical: "force" }, Field { name: "override_safety", canonical: "overridesafety" }];
+    [Field { name: FORCE, canonical: FORCE }, Field { name: OVERRIDE_SAFETY, canonical: "overridesafety" }];
 
 /// Fields that no model may see or set: operator switches on `execute_decision`.
 ///
 /// `force` bypasses the idempotency gate for one re-execution; `override_safety` bypasses the confidence and the
 /// risk-floor gate.
-pub const NEVER_MODEL_FACING: [&str; 2] = [CONTRACT[0].name, CONTRACT[1].name];
+pub const NEVER_MODEL_FACING: [&str; 2] = [FORCE, OVERRIDE_SAFETY];
 
 /// The names that are hidden, and how keys are compared with them.
 #[derive(Clone, Debug, Default)]

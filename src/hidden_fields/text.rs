@@ -220,7 +220,6 @@ mod tests {
             "{'force': True}",
             r#"{"a":1} {"override_safety":1}"#,
             r#"{"it's": NaN, "force": 1}"#,
-            r#"{\"force":1 "#,
         ] {
             assert_eq!(search(text), Text::Doubtful, "{text}");
         }

@@ -116,9 +116,9 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_is_too_deep_is_not_an_object() {
-        let deep = format!("{}1{}", "{\"a\":".repeat(200), "}".repeat(200));
-        let found = objects(&deep).unwrap();
-        assert_eq!(found.len(), 1, "the innermost 127 levels still parse");
+    fn an_object_that_is_too_deep_is_tried_from_its_next_brace() {
+        let deep = |levels| format!("{}1{}", "{\"a\":".repeat(levels), "}".repeat(levels));
+        assert_eq!(objects(&deep(130)).unwrap().len(), 1, "the innermost levels still parse");
+        assert_eq!(objects(&deep(1000)), Err(Unreadable));
     }
 }

@@ -1,0 +1,194 @@
+//! What an agent is handed: typed calls over a governed stack.
+//!
+//! # Example
+//!
+//! ```
+//! use rmcp::{model::{CallToolResult, ContentBlock}, object};
+//! use tower::service_fn;
+//! use tower_algenta::{BoxError, Error, Profile, ToolRequest, ToolResponse, Toolset};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Error> {
+//! // Any service will do: a registry in memory, a fake. With the feature `client`, `.endpoint(..)` connects to an engine.
+//! let engine = service_fn(|_: ToolRequest| async {
+//!     Ok::<_, BoxError>(ToolResponse::from(CallToolResult::success(vec![ContentBlock::text("42")])))
+//! });
+//! let tools = Toolset::builder().profile(Profile::Observe).service(engine).build();
+//!
+//! let outcome = tools.call("simulate", object!({"scenario": "expand-to-eu"})).await?;
+//! assert!(outcome.result().is_some());
+//! assert!(matches!(tools.call("execute_decision", object!({})).await, Err(Error::ToolNotAllowed(_))));
+//! # Ok(())
+//! # }
+//! ```
+
+mod builder;
+
+use std::{borrow::Cow, collections::HashSet, error, fmt, pin::Pin, sync::Arc};
+
+use rmcp::model::{JsonObject, Tool};
+use tower::{ServiceExt as _, util::BoxCloneSyncService};
+use tower_service::Service;
+
+use crate::{
+    BoxError, CallOutcome, Error, ExecuteDecision, ExecutionReceipt, ToolNames, ToolRequest, ToolResponse,
+    error::{ExecutionFailed, FailureReason, Rejected, UnexpectedResponse},
+    outcome::{self, Verdict},
+    profile::EXECUTE_DECISION,
+};
+
+#[cfg(feature = "client")]
+pub use builder::WithEndpoint;
+pub use builder::{ToolsetBuilder, WithService, WithoutTarget};
+
+/// A boxed governed stack.
+pub type BoxToolService = BoxCloneSyncService<ToolRequest, ToolResponse, Error>;
+
+/// Pages of a list at the most.
+const PAGE_LIMIT: usize = 1000;
+
+/// The governed tools of one engine.
+///
+/// Cheap to clone; dropping the last clone closes the connection. See the [module docs](self) for an example.
+#[derive(Clone)]
+pub struct Toolset<S = BoxToolService> {
+    service: S,
+    names: ToolNames,
+    connection: Option<Arc<dyn Connection>>,
+}
+
+/// What a toolset closes.
+pub(crate) trait Connection: Send + Sync {
+    fn close(&self) -> Pin<Box<dyn Future<Output = Result<(), Error>> + Send + '_>>;
+}
+
+impl Toolset {
+    /// Starts a toolset: choose a profile, then an endpoint or a service.
+    pub fn builder() -> ToolsetBuilder {
+        ToolsetBuilder::new()
+    }
+}
+
+impl<S> Toolset<S> {
+    /// Takes a stack that you composed yourself. **It must be governed**: nothing is added to it.
+    pub const fn from_governed_stack(service: S) -> Self {
+        Self { service, names: ToolNames::bare(), connection: None }
+    }
+
+    /// Sets how the stack spells the tools' names, for [`execute`](Self::execute).
+    #[must_use]
+    pub fn tool_names(mut self, names: ToolNames) -> Self {
+        self.names = names;
+        self
+    }
+}
+
+impl<S> Toolset<S>
+where
+    S: Service<ToolRequest, Response = ToolResponse> + Clone,
+    S::Error: Into<BoxError>,
+{
+    /// All tools that the agent may call, from all pages; a name is listed once.
+    ///
+    /// # Errors
+    ///
+    /// As the stack, and [`Error::Upstream`] with [`EndlessList`] if a cursor comes twice or there are more than 1,000
+    /// pages.
+    pub async fn list(&self) -> Result<Vec<Tool>, Error> {
+        let mut tools = Vec::new();
+        let mut names = HashSet::new();
+        let mut cursors = HashSet::new();
+        let mut cursor = None;
+        loop {
+            let ToolResponse::List(page) = self.send(ToolRequest::list_from(cursor.take())).await? else {
+                return Err(Error::UnexpectedResponse(UnexpectedResponse::TO_LIST));
+            };
+            tools.extend(page.tools.into_iter().filter(|tool| names.insert(tool.name.clone())));
+            let Some(next) = page.next_cursor else {
+                return Ok(tools);
+            };
+            if !cursors.insert(next.clone()) || cursors.len() >= PAGE_LIMIT {
+                return Err(Error::Upstream(Box::new(EndlessList(()))));
+            }
+            cursor = Some(next);
+        }
+    }
+
+    /// Calls the tool that the list calls `name`.
+    ///
+    /// A tool error is an outcome like any other (`isError` is set). For `execute_decision`, prefer
+    /// [`execute`](Self::execute).
+    pub async fn call(&self, name: impl Into<Cow<'static, str>>, arguments: JsonObject) -> Result<CallOutcome, Error> {
+        match self.send(ToolRequest::call(name, arguments)).await? {
+            ToolResponse::Call(outcome) => Ok(outcome),
+            ToolResponse::List(_) => Err(Error::UnexpectedResponse(UnexpectedResponse::TO_CALL)),
+        }
+    }
+
+    /// Executes a decision: a receipt, or an error that says why there is none.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Denied`] by a gate, [`Error::Rejected`] with a 4xx before it ran, [`Error::ExecutionFailed`],
+    /// [`Error::OutcomeUnknown`], or one that says that the engine was never called.
+    pub async fn execute(&self, decision: ExecuteDecision) -> Result<ExecutionReceipt, Error> {
+        let outcome = self.call(self.names.wire(EXECUTE_DECISION), decision.to_arguments()).await?;
+        receipt_of(outcome, &decision)
+    }
+
+    /// Closes the connection for all clones. Without one, there is nothing to close.
+    pub async fn close(self) -> Result<(), Error> {
+        match &self.connection {
+            Some(connection) => connection.close().await,
+            None => Ok(()),
+        }
+    }
+
+    async fn send(&self, request: ToolRequest) -> Result<ToolResponse, Error> {
+        let mut service = self.service.clone();
+        let ready = service.ready().await.map_err(|error| not_ready(error.into()))?;
+        ready.call(request).await.map_err(|error| Error::from(error.into()))
+    }
+}
+
+impl<S> fmt::Debug for Toolset<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Toolset").finish_non_exhaustive()
+    }
+}
+
+/// An error of `poll_ready`: whatever it is, the request never left.
+pub(crate) fn not_ready(error: BoxError) -> Error {
+    match Error::from(error) {
+        Error::Upstream(error) => Error::NotSent(error),
+        typed => typed,
+    }
+}
+
+/// The receipt of an execution, which a stack with `ReceiptMapping` puts there, or why there is none.
+pub(crate) fn receipt_of(outcome: CallOutcome, decision: &ExecuteDecision) -> Result<ExecutionReceipt, Error> {
+    let (response, receipt) = outcome.into_parts();
+    match (receipt, response) {
+        (Some(receipt), _) => Ok(receipt),
+        (None, response) => Err(match (outcome::judge(&response, decision), response) {
+            (Verdict::Rejected(status), rmcp::model::CallToolResponse::Complete(result)) => {
+                Error::Rejected(Rejected::new(status, result))
+            }
+            (_, response) => {
+                Error::ExecutionFailed(Box::new(ExecutionFailed::new(FailureReason::NoReceipt).with_response(response)))
+            }
+        }),
+    }
+}
+
+/// The list of tools has no end: a cursor came twice, or there are more than 1,000 pages.
+#[derive(Debug)]
+pub struct EndlessList(());
+
+impl fmt::Display for EndlessList {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the list of tools has no end: a cursor came twice, or there are more than {PAGE_LIMIT} pages")
+    }
+}
+
+impl error::Error for EndlessList {}
