@@ -6,6 +6,8 @@
 mod macros;
 
 pub mod argument_scrub;
+#[cfg(feature = "client")]
+pub mod client;
 mod decision;
 mod denial;
 pub mod error;
@@ -30,6 +32,8 @@ pub mod stub;
 mod tool_names;
 
 pub use argument_scrub::{ArgumentScrub, ArgumentScrubLayer};
+#[cfg(feature = "client")]
+pub use client::{BearerToken, Endpoint, EngineClient};
 pub use decision::ExecuteDecision;
 pub use denial::{Denial, ExecutionBlocked, Gate, NotADenial};
 pub use error::{BoxError, Error};

@@ -1,0 +1,177 @@
+//! How a client comes to its connection.
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use http::header::AUTHORIZATION;
+use rmcp::{
+    RoleClient,
+    model::{ClientCapabilities, ClientConfig, Implementation, PaginatedRequestParams, ProtocolVersion},
+    service::{ClientInitializeError, ClientLifecycleMode, RunningService, serve_client_with_lifecycle},
+    transport::{
+        IntoTransport, StreamableHttpClientTransport, streamable_http_client::StreamableHttpClientTransportConfig,
+    },
+};
+
+use super::{
+    BearerToken, CallError, CallErrorKind, ConnectError, ConnectErrorKind, Endpoint, EngineClient,
+    endpoint::{CALL_TIMEOUT, CONNECT_TIMEOUT},
+    engine_client::Shared,
+    retry::BoundedRetry,
+};
+use crate::{BoxError, Error};
+
+/// Oldest first.
+const WITH_HANDSHAKE: [ProtocolVersion; 3] =
+    [ProtocolVersion::V_2025_03_26, ProtocolVersion::V_2025_06_18, ProtocolVersion::V_2025_11_25];
+
+/// How long an idle connection is kept. The engines run on uvicorn, which closes one after 5 seconds: a call that is
+/// sent just then is lost, and nobody knows whether it ran.
+const POOL_IDLE: Duration = Duration::from_secs(4);
+
+/// Pages that the first list reads at the most.
+const MAX_PAGES: usize = 1000;
+
+impl EngineClient {
+    /// Connects to the engine at `endpoint` over streamable HTTP.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotSent`] with a [`ConnectError`] that says what to do, at the latest when
+    /// [`Endpoint::connect_timeout`] is over.
+    pub async fn connect(endpoint: Endpoint) -> Result<Self, Error> {
+        within(endpoint.connect_timeout, Self::connect_over_http(&endpoint))
+            .await
+            .map_err(|error| Error::NotSent(Box::new(error.at(endpoint.shown()))))
+    }
+
+    /// Connects to the engine at the other end of `transport`: a child process, a socket, a duplex stream.
+    ///
+    /// It has 15 seconds for the handshake, and each request 60 seconds, which
+    /// [`call_timeout`](Self::call_timeout) changes.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotSent`] with a [`ConnectError`].
+    pub async fn serve<T, E, A>(transport: T) -> Result<Self, Error>
+    where
+        T: IntoTransport<RoleClient, E, A>,
+        E: std::error::Error + Send + Sync + 'static,
+    {
+        let connect = async {
+            let session = handshake(transport, auto()).await;
+            finish(session.map_err(|error| ConnectError::from_handshake(error, None))?, None, CALL_TIMEOUT).await
+        };
+        within(CONNECT_TIMEOUT, connect).await.map_err(|error| Error::NotSent(Box::new(error)))
+    }
+
+    async fn connect_over_http(endpoint: &Endpoint) -> Result<Self, ConnectError> {
+        let http = match &endpoint.http_client {
+            Some(client) => client.clone(),
+            None => http_client(endpoint.connect_timeout)
+                .map_err(|error| ConnectError::new(ConnectErrorKind::Setup).with_source(error))?,
+        };
+        let dial = |lifecycle| {
+            handshake(StreamableHttpClientTransport::with_client(http.clone(), transport_config(endpoint)), lifecycle)
+        };
+        let session = match dial(auto()).await {
+            // An engine that knows `server/discover`, but only versions from before it. rmcp takes that for the end.
+            Err(ClientInitializeError::NoCompatibleProtocolVersion { server_supported, .. })
+                if server_supported.iter().any(|version| WITH_HANDSHAKE.contains(version)) =>
+            {
+                dial(ClientLifecycleMode::Initialize).await
+            }
+            session => session,
+        };
+        let token = endpoint.bearer_token();
+        let session = session.map_err(|error| ConnectError::from_handshake(error, token))?;
+        finish(session, token.cloned(), endpoint.call_timeout).await
+    }
+}
+
+async fn within<T>(limit: Duration, connect: impl Future<Output = Result<T, ConnectError>>) -> Result<T, ConnectError> {
+    tokio::time::timeout(limit, connect)
+        .await
+        .unwrap_or_else(|_| Err(ConnectError::new(ConnectErrorKind::TimedOut(limit))))
+}
+
+async fn handshake<T, E, A>(
+    transport: T,
+    lifecycle: ClientLifecycleMode,
+) -> Result<RunningService<RoleClient, ClientConfig>, ClientInitializeError>
+where
+    T: IntoTransport<RoleClient, E, A>,
+    E: std::error::Error + Send + Sync + 'static,
+{
+    let implementation = Implementation::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"));
+    // No capabilities: an engine has nothing to ask of a model, or of a person, through this client.
+    let mut config = ClientConfig::new(ClientCapabilities::default(), implementation);
+    config.protocol_version = ProtocolVersion::V_2025_11_25;
+    serve_client_with_lifecycle(config, transport, lifecycle).await
+}
+
+/// 2026-07-28 if the engine knows it, else the handshake of the versions before.
+fn auto() -> ClientLifecycleMode {
+    ClientLifecycleMode::Auto { preferred_versions: vec![ProtocolVersion::V_2026_07_28], legacy_version: None }
+}
+
+/// Checks what was agreed on, and reads the first list.
+async fn finish(
+    session: RunningService<RoleClient, ClientConfig>,
+    token: Option<BearerToken>,
+    call_timeout: Duration,
+) -> Result<EngineClient, ConnectError> {
+    let client = EngineClient::new(Shared::running(session, token), call_timeout);
+    match client.protocol_version() {
+        // Engines that want arguments in headers exist in this version only.
+        Some(version) if version == ProtocolVersion::V_2026_07_28 => first_list(&client).await.map(|()| client),
+        Some(version) if WITH_HANDSHAKE.contains(&version) => Ok(client),
+        _ => Err(ConnectError::new(ConnectErrorKind::ProtocolMismatch)),
+    }
+}
+
+async fn first_list(client: &EngineClient) -> Result<(), ConnectError> {
+    let mut cursor = None;
+    for _ in 0..MAX_PAGES {
+        let params = cursor.take().map(|cursor| PaginatedRequestParams::default().with_cursor(Some(cursor)));
+        match client.shared().list(params).await {
+            Ok(page) => match page.next_cursor {
+                Some(next) => cursor = Some(next),
+                None => break,
+            },
+            Err(Error::Upstream(error)) => return refused_token(&error),
+            Err(_) => break,
+        }
+    }
+    Ok(())
+}
+
+fn refused_token(error: &BoxError) -> Result<(), ConnectError> {
+    let kind = match error.downcast_ref::<CallError>().map(CallError::kind) {
+        Some(CallErrorKind::Unauthorized) => ConnectErrorKind::Unauthorized,
+        Some(CallErrorKind::Forbidden) => ConnectErrorKind::Forbidden,
+        _ => return Ok(()),
+    };
+    Err(ConnectError::new(kind))
+}
+
+fn http_client(connect_timeout: Duration) -> reqwest::Result<reqwest::Client> {
+    // rmcp's own client keeps no connection and opens one for each call.
+    reqwest::Client::builder()
+        .pool_idle_timeout(POOL_IDLE)
+        .connect_timeout(connect_timeout)
+        .redirect(reqwest::redirect::Policy::none())
+        .build()
+}
+
+fn transport_config(endpoint: &Endpoint) -> StreamableHttpClientTransportConfig {
+    let mut config = StreamableHttpClientTransportConfig::with_uri(endpoint.url())
+        .max_concurrent_requests(endpoint.max_concurrent_requests)
+        // It sends again what was sent to the old session.
+        .reinit_on_expired_session(false);
+    config.retry_config = Arc::new(BoundedRetry);
+    if let Some(token) = endpoint.bearer_token() {
+        // In rmcp's own field for it, its `Debug` would show it.
+        config.custom_headers = HashMap::from([(AUTHORIZATION, token.header())]);
+    }
+    config
+}

@@ -1,0 +1,261 @@
+//! The service over the connection.
+
+use std::{
+    fmt,
+    pin::Pin,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use rmcp::{
+    RoleClient, ServiceError,
+    model::{
+        CallToolRequest, CallToolResponse, ListToolsRequest, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
+        ServerPeerInfo,
+    },
+    service::{Peer, QuitReason, RunningService, Service as Handler},
+};
+use tokio::{sync::OnceCell, task::JoinError};
+use tower_service::Service;
+
+use super::{BearerToken, CallError, CallErrorKind, endpoint::CALL_TIMEOUT, failure::Failure, meta};
+use crate::{Error, ToolRequest, ToolResponse, error::UnexpectedResponse};
+
+/// How long closing may take. rmcp itself waits for its handlers for 2 seconds, and for the end of a session for 5.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
+
+type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// A [`Service`] that sends lists and calls to an engine. See the [module docs](super) for an example.
+///
+/// Clones share the connection. When the last clone and the last future are dropped, it closes;
+/// [`close`](Self::close) closes it at once, and waits for that. Dropping a [`ResponseFuture`] cancels its request at the
+/// engine.
+#[derive(Clone)]
+pub struct EngineClient {
+    shared: Arc<Shared>,
+    call_timeout: Duration,
+}
+
+impl EngineClient {
+    pub(super) fn new(shared: Shared, call_timeout: Duration) -> Self {
+        Self { shared: Arc::new(shared), call_timeout }
+    }
+
+    /// Sends through an rmcp client that is already running, and takes over its connection.
+    pub fn from_service<S: Handler<RoleClient>>(service: RunningService<RoleClient, S>) -> Self {
+        Self::new(Shared::running(service, None), CALL_TIMEOUT)
+    }
+
+    /// Sends through an rmcp peer whose connection somebody else owns: it lasts as long as the owner keeps it, and
+    /// [`close`](Self::close) closes this client only.
+    ///
+    /// The first list turns off that the peer answers with an outdated list when the engine fails, for the owner too.
+    pub fn from_peer(peer: Peer<RoleClient>) -> Self {
+        Self::new(Shared::new(peer, None, None), CALL_TIMEOUT)
+    }
+
+    /// Sets how long each request of this client, and of the clones made from now on, may take.
+    #[must_use]
+    pub const fn call_timeout(mut self, timeout: Duration) -> Self {
+        self.call_timeout = timeout;
+        self
+    }
+
+    /// The protocol version that was agreed on.
+    #[must_use]
+    pub fn protocol_version(&self) -> Option<ProtocolVersion> {
+        self.server_info().map(|info| info.protocol_version.clone())
+    }
+
+    /// What the engine said of itself when the connection was made. Untrusted: never show it to a model.
+    #[must_use]
+    pub fn server_info(&self) -> Option<Arc<ServerPeerInfo>> {
+        self.shared.peer.peer_info()
+    }
+
+    /// Whether requests are refused because the connection is closed.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.shared.is_closed()
+    }
+
+    /// Closes the connection, for all clones, and waits until it is closed. A request that is under way fails; what it
+    /// did is then unknown. Closing again does nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Upstream`] when it did not close within 10 seconds, or its task panicked. It is closed all the same.
+    pub async fn close(&self) -> Result<(), Error> {
+        self.shared.closed.store(true, Ordering::Release);
+        let session = self.shared.session.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(mut session) = session else { return Ok(()) };
+        match session.close().await {
+            Ok(Some(QuitReason::JoinError(error))) | Err(error) => Err(Error::Upstream(Box::new(error))),
+            Ok(Some(_)) => Ok(()),
+            Ok(None) => Err(CallError::new(CallErrorKind::TimedOut(CLOSE_TIMEOUT)).into()),
+        }
+    }
+
+    pub(super) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+}
+
+impl fmt::Debug for EngineClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EngineClient")
+            .field("protocol_version", &self.protocol_version())
+            .field("call_timeout", &self.call_timeout)
+            .field("is_closed", &self.is_closed())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Service<ToolRequest> for EngineClient {
+    type Response = ToolResponse;
+    type Error = Error;
+    type Future = ResponseFuture;
+
+    /// Ready while the connection is open; after that, [`Error::NotSent`].
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        Poll::Ready(self.shared.check_open())
+    }
+
+    fn call(&mut self, request: ToolRequest) -> ResponseFuture {
+        // The future keeps the connection, as `oneshot` drops the service before the answer comes.
+        let shared = Arc::clone(&self.shared);
+        let limit = self.call_timeout;
+        ResponseFuture {
+            inner: Box::pin(async move {
+                tokio::time::timeout(limit, shared.send(request))
+                    .await
+                    .unwrap_or_else(|_| Err(CallError::new(CallErrorKind::TimedOut(limit)).into()))
+            }),
+        }
+    }
+}
+
+/// Response future of [`EngineClient`]. Dropped before the answer, it cancels the request at the engine.
+#[must_use = "futures do nothing unless you `.await` or poll them"]
+pub struct ResponseFuture {
+    // The one box on the way to a socket: rmcp's futures have no names.
+    inner: BoxFuture<'static, Result<ToolResponse, Error>>,
+}
+
+impl Future for ResponseFuture {
+    type Output = Result<ToolResponse, Error>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.inner.as_mut().poll(cx)
+    }
+}
+
+impl fmt::Debug for ResponseFuture {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResponseFuture").finish_non_exhaustive()
+    }
+}
+
+/// The connection that clones share.
+pub(super) struct Shared {
+    peer: Peer<RoleClient>,
+    // Dropping it ends the connection. None if it is closed, or somebody else's.
+    session: Mutex<Option<Box<dyn Session>>>,
+    closed: AtomicBool,
+    stale_lists_off: OnceCell<()>,
+    // For the errors that quote it.
+    token: Option<BearerToken>,
+}
+
+impl Shared {
+    pub(super) fn running<S: Handler<RoleClient>>(
+        service: RunningService<RoleClient, S>,
+        token: Option<BearerToken>,
+    ) -> Self {
+        Self::new(service.peer().clone(), Some(Box::new(service)), token)
+    }
+
+    fn new(peer: Peer<RoleClient>, session: Option<Box<dyn Session>>, token: Option<BearerToken>) -> Self {
+        Self {
+            peer,
+            session: Mutex::new(session),
+            closed: AtomicBool::new(false),
+            stale_lists_off: OnceCell::new(),
+            token,
+        }
+    }
+
+    fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire) || self.peer.is_transport_closed()
+    }
+
+    fn check_open(&self) -> Result<(), Error> {
+        if self.is_closed() { Err(CallError::new(CallErrorKind::Closed).into()) } else { Ok(()) }
+    }
+
+    async fn send(&self, request: ToolRequest) -> Result<ToolResponse, Error> {
+        match request {
+            ToolRequest::List(ListToolsRequest { params, mut extensions, .. }) => {
+                let (cursor, meta) = params.map_or((None, None), |params| (params.cursor, params.meta));
+                let mut params = PaginatedRequestParams::default().with_cursor(cursor);
+                params.meta = meta::take(meta, &mut extensions);
+                let is_bare = params.cursor.is_none() && params.meta.is_none();
+                self.list((!is_bare).then_some(params)).await.map(ToolResponse::List)
+            }
+            ToolRequest::Call(CallToolRequest { mut params, mut extensions, .. }) => {
+                params.meta = meta::take(params.meta, &mut extensions);
+                self.check_open()?;
+                // Not `call_tool`: it answers a request for input by calling again.
+                let response = self.peer.call_tool_once(params).await;
+                response.map(CallToolResponse::into).map_err(|error| self.error(error, UnexpectedResponse::TO_CALL))
+            }
+        }
+    }
+
+    pub(super) async fn list(&self, params: Option<PaginatedRequestParams>) -> Result<ListToolsResult, Error> {
+        self.check_open()?;
+        self.stale_lists_off
+            .get_or_init(|| async {
+                let config = self.peer.response_cache_config().await.with_serve_stale_on_error(false);
+                self.peer.set_response_cache_config(config).await;
+            })
+            .await;
+        self.peer.list_tools(params).await.map_err(|error| self.error(error, UnexpectedResponse::TO_LIST))
+    }
+
+    fn error(&self, error: ServiceError, unexpected: UnexpectedResponse) -> Error {
+        let kind = match error {
+            ServiceError::McpError(mut error) => {
+                if let Some(token) = &self.token {
+                    token.redact(&mut error);
+                }
+                return Error::Upstream(Box::new(error));
+            }
+            ServiceError::TransportSend(error) => return CallError::from(Failure::from(error)).into(),
+            ServiceError::UnexpectedResponse => return Error::UnexpectedResponse(unexpected),
+            // It was open when the request was handed over, so nobody knows how far that came.
+            ServiceError::TransportClosed => CallErrorKind::Lost,
+            ServiceError::Cancelled { .. } => CallErrorKind::Cancelled,
+            ServiceError::Timeout { timeout } => CallErrorKind::TimedOut(timeout),
+            other => return Error::Upstream(Box::new(other)),
+        };
+        CallError::new(kind).into()
+    }
+}
+
+/// A running rmcp client, whatever handles the engine's requests in it.
+trait Session: Send {
+    /// Closes it; `None` if that takes too long.
+    fn close(&mut self) -> BoxFuture<'_, Result<Option<QuitReason>, JoinError>>;
+}
+
+impl<S: Handler<RoleClient>> Session for RunningService<RoleClient, S> {
+    fn close(&mut self) -> BoxFuture<'_, Result<Option<QuitReason>, JoinError>> {
+        Box::pin(self.close_with_timeout(CLOSE_TIMEOUT))
+    }
+}
