@@ -1,0 +1,403 @@
+//! What a scrub must know of a schema before it rewrites it.
+//!
+//! Every subschema is a node; an edge says what the instance of the one has to do with that of the other. References
+//! are edges like others, so cycles need no care. Three things spread along the edges:
+//!
+//! - *reach*: what the argument scrub does to the objects that a subschema judges;
+//! - *shifts*: the scrubbed subschema may accept a scrubbed value though the subschema refused the value. Harmless where
+//!   only acceptance counts; `not`, `oneOf`, `if` and `maxContains` count refusals too;
+//! - *forgets*: the scrubbed subschema has evaluated less than the subschema had, which `unevaluatedProperties` and
+//!   `unevaluatedItems` around it would see.
+
+use std::collections::HashMap;
+
+use rmcp::model::JsonObject;
+use serde_json::Value;
+
+use super::{
+    super::{HiddenFields, Scope},
+    keyword::{Keyword, Place, accepts_all, has_scalar_items, holds_object, resolve},
+    pattern::Spells,
+    reach::{Edge, Reach},
+};
+use crate::decision::METADATA;
+
+struct Node<'a> {
+    schema: &'a JsonObject,
+    edges: Vec<(usize, Edge)>,
+    reach: Reach,
+    shifts: bool,
+    forgets: bool,
+    /// Its references lead nowhere in the scrubbed schema, and go.
+    is_cut: bool,
+    base: Base,
+}
+
+/// Where a subschema's references start.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Base {
+    Root,
+    /// At a subschema with an `$id` of its own.
+    Other,
+}
+
+/// A schema, taken apart.
+pub(super) struct Graph<'a> {
+    pub(super) fields: &'a HiddenFields,
+    pub(super) scope: Scope,
+    pub(super) root: &'a JsonObject,
+    nodes: Vec<Node<'a>>,
+    index: HashMap<*const JsonObject, usize>,
+}
+
+impl<'a> Graph<'a> {
+    /// Takes `root` apart. Its depth was measured before.
+    pub(super) fn new(fields: &'a HiddenFields, scope: Scope, root: &'a JsonObject) -> Self {
+        let mut graph = Self { fields, scope, root, nodes: Vec::new(), index: HashMap::new() };
+        graph.add(root, Base::Root);
+        graph
+    }
+
+    fn add(&mut self, schema: &'a JsonObject, base: Base) -> usize {
+        let id = self.nodes.len();
+        let base = if id != 0 && is_resource(schema) { Base::Other } else { base };
+        self.nodes.push(Node {
+            schema,
+            edges: Vec::new(),
+            reach: Reach::NONE,
+            shifts: false,
+            forgets: false,
+            is_cut: false,
+            base,
+        });
+        self.index.insert(std::ptr::from_ref(schema), id);
+        for (key, value) in schema {
+            match Keyword::of(key) {
+                Keyword::Properties => self.add_members(id, value, |name| {
+                    Some(if name == METADATA { Edge::Metadata } else { Edge::Argument })
+                }),
+                Keyword::PatternProperties => self.add_members(id, value, |_| Some(Edge::Part)),
+                Keyword::Definitions => self.add_members(id, value, |_| None),
+                Keyword::DependentSchemas | Keyword::Dependencies | Keyword::DependentRequired => {
+                    self.add_members(id, value, |_| Some(Edge::Same));
+                }
+                Keyword::Branches | Keyword::OneOf | Keyword::Not | Keyword::If | Keyword::ThenElse => {
+                    self.add_value(id, value, Some(Edge::Same));
+                }
+                Keyword::AdditionalProperties | Keyword::Unevaluated | Keyword::Items | Keyword::Contains => {
+                    self.add_value(id, value, Some(Edge::Part));
+                }
+                Keyword::PropertyNames => self.add_value(id, value, Some(Edge::Name)),
+                Keyword::ContentSchema => self.add_value(id, value, Some(Edge::Content)),
+                Keyword::Const | Keyword::Enum | Keyword::Shown | Keyword::Discriminator => {}
+                Keyword::Names
+                | Keyword::Pattern
+                | Keyword::MaxContains
+                | Keyword::MinProperties
+                | Keyword::MaxProperties
+                | Keyword::UniqueItems
+                | Keyword::Prose
+                | Keyword::Reference
+                | Keyword::Other => self.add_value(id, value, None),
+            }
+        }
+        id
+    }
+
+    fn add_members(&mut self, id: usize, members: &'a Value, edge: impl Fn(&str) -> Option<Edge>) {
+        match members {
+            Value::Object(members) => members.iter().for_each(|(name, value)| self.add_value(id, value, edge(name))),
+            value => self.add_value(id, value, None),
+        }
+    }
+
+    fn add_value(&mut self, id: usize, value: &'a Value, edge: Option<Edge>) {
+        match value {
+            Value::Array(items) => items.iter().for_each(|item| self.add_value(id, item, edge)),
+            Value::Object(schema) => {
+                let target = self.add(schema, self.nodes[id].base);
+                if let Some(edge) = edge {
+                    self.nodes[id].edges.push((target, edge));
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+
+    /// Follows the references once, then spreads what is known along the edges. `names` says whether a hidden name was
+    /// found: if not, nothing in the schema may be weakened.
+    pub(super) fn analyse(&mut self, names: bool) {
+        if !names {
+            return;
+        }
+        let is_open = self.link_references();
+        self.spread_reach(is_open);
+        self.spread_doubts();
+    }
+
+    /// Spreads again after references were cut.
+    pub(super) fn cut(&mut self, ids: &[usize]) {
+        for &id in ids {
+            self.nodes[id].is_cut = true;
+        }
+        self.spread_doubts();
+    }
+
+    /// Adds the edges of references. Returns whether one leads where the analysis can't follow.
+    fn link_references(&mut self) -> bool {
+        let mut is_open = false;
+        for id in 0..self.nodes.len() {
+            for (key, reference) in references(self.nodes[id].schema) {
+                let targets = if self.nodes[id].base == Base::Other && reference.starts_with('#') {
+                    None
+                } else {
+                    self.targets(key, reference)
+                };
+                match targets {
+                    // An absolute one may still be answered by somebody.
+                    None if !reference.starts_with('#') => {
+                        self.nodes[id].is_cut = self.fields.hides_on_the_way(reference);
+                        self.nodes[id].shifts = true;
+                        self.nodes[id].forgets = true;
+                        is_open = true;
+                    }
+                    None => self.nodes[id].is_cut = true,
+                    Some(targets) => {
+                        self.nodes[id].edges.extend(targets.into_iter().map(|target| (target, Edge::Same)));
+                    }
+                }
+            }
+        }
+        is_open
+    }
+
+    /// The nodes that `reference` may lead to; `None` if it leads to none, and to no boolean schema either.
+    fn targets(&self, key: &str, reference: &str) -> Option<Vec<usize>> {
+        let fragment = self.fragment(reference)?;
+        let mut targets = Vec::new();
+        if fragment.is_empty() || fragment.starts_with('/') {
+            match resolve(self.root, fragment)? {
+                Place::Object(schema) => targets.push(*self.index.get(&std::ptr::from_ref(schema))?),
+                Place::Other(Value::Bool(_)) => {}
+                Place::Other(_) => return None,
+            }
+        } else {
+            targets.extend((0..self.nodes.len()).filter(|&id| is_anchored(self.nodes[id].schema, fragment)));
+            if targets.is_empty() {
+                return None;
+            }
+        }
+        if key == "$recursiveRef" {
+            let is_target = |node: &Node<'_>| node.schema.contains_key("$recursiveAnchor");
+            targets.extend((0..self.nodes.len()).filter(|&id| is_target(&self.nodes[id])));
+        }
+        Some(targets)
+    }
+
+    /// The fragment of a reference into this schema.
+    pub(super) fn fragment<'r>(&self, reference: &'r str) -> Option<&'r str> {
+        if let Some(fragment) = reference.strip_prefix('#') {
+            return Some(fragment);
+        }
+        let own = self.root.get("$id")?.as_str()?.trim_end_matches('#');
+        let fragment = reference.strip_prefix(own).filter(|_| !own.is_empty())?;
+        if fragment.is_empty() { Some(fragment) } else { fragment.strip_prefix('#') }
+    }
+
+    fn spread_reach(&mut self, is_open: bool) {
+        self.nodes[0].reach = Reach::ROOT;
+        let mut names = Vec::new();
+        for node in &self.nodes {
+            names.extend(node.edges.iter().filter(|(_, edge)| *edge == Edge::Name).map(|&(target, _)| target));
+        }
+        for id in names {
+            self.nodes[id].reach = self.nodes[id].reach.and(Reach::NAME);
+        }
+        if is_open {
+            // Whatever stands there may come back to any place of this schema.
+            for node in &mut self.nodes {
+                node.reach = node.reach.and(Reach::STRIPPED).and(Reach::KEPT);
+            }
+        }
+        let mut waiting: Vec<usize> = (0..self.nodes.len()).rev().collect();
+        while let Some(id) = waiting.pop() {
+            let reach = self.nodes[id].reach;
+            for at in 0..self.nodes[id].edges.len() {
+                let (target, edge) = self.nodes[id].edges[at];
+                let old = self.nodes[target].reach;
+                let new = old.and(if reach == Reach::NONE { reach } else { reach.below(edge, self.scope) });
+                if new != old {
+                    self.nodes[target].reach = new;
+                    waiting.push(target);
+                }
+            }
+        }
+    }
+
+    /// Finds what shifts and what forgets, and spreads both to the schemas around.
+    fn spread_doubts(&mut self) {
+        let mut users = vec![Vec::new(); self.nodes.len()];
+        for (id, node) in self.nodes.iter().enumerate() {
+            for &(target, edge) in &node.edges {
+                users[target].push((id, edge));
+            }
+        }
+        let mut waiting = Vec::new();
+        for id in 0..self.nodes.len() {
+            if self.nodes[id].shifts || self.shifts_by_itself(id) {
+                self.nodes[id].shifts = true;
+                waiting.push(id);
+            }
+        }
+        while let Some(id) = waiting.pop() {
+            for &(user, _) in &users[id] {
+                if !self.nodes[user].shifts {
+                    self.nodes[user].shifts = true;
+                    waiting.push(user);
+                }
+            }
+        }
+        for id in 0..self.nodes.len() {
+            if self.nodes[id].forgets || self.forgets_by_itself(id) {
+                self.nodes[id].forgets = true;
+                waiting.push(id);
+            }
+        }
+        while let Some(id) = waiting.pop() {
+            for &(user, edge) in &users[id] {
+                if edge == Edge::Same && !self.nodes[user].forgets {
+                    self.nodes[user].forgets = true;
+                    waiting.push(user);
+                }
+            }
+        }
+    }
+
+    fn shifts_by_itself(&self, id: usize) -> bool {
+        let node = &self.nodes[id];
+        let loses = node.reach.loses_keys();
+        node.is_cut
+            || node.schema.iter().any(|(key, value)| match Keyword::of(key) {
+                Keyword::Properties => has_member(value, |name, _| self.fields.hides(name)),
+                Keyword::PatternProperties => {
+                    has_member(value, |pattern, _| loses || self.fields.spelled_by(pattern) != Spells::Nothing)
+                }
+                Keyword::DependentSchemas | Keyword::Dependencies | Keyword::DependentRequired => {
+                    has_member(value, |name, value| self.fields.hides(name) || self.lists_hidden(value))
+                }
+                Keyword::Names => self.lists_hidden(value),
+                Keyword::AdditionalProperties | Keyword::Unevaluated => loses && !accepts_all(value),
+                Keyword::PropertyNames | Keyword::MinProperties | Keyword::MaxProperties => loses,
+                Keyword::UniqueItems => self.loosens_unique(node.schema, node.reach),
+                Keyword::Const | Keyword::Enum => {
+                    // An object that was told from a constant by a hidden key alone no longer is.
+                    loses && holds_object(value)
+                        || self.fields.holds_hidden(value)
+                        || node.reach.is_name() && (self.lists_hidden(value))
+                }
+                Keyword::Pattern => node.reach.is_name() && value.as_str().is_some_and(|text| self.spells(text)),
+                _ => false,
+            })
+    }
+
+    fn forgets_by_itself(&self, id: usize) -> bool {
+        let node = &self.nodes[id];
+        node.is_cut
+            || node.schema.iter().any(|(key, value)| match Keyword::of(key) {
+                Keyword::Properties => node.reach.keeps_keys() && has_member(value, |name, _| self.fields.hides(name)),
+                Keyword::PatternProperties => has_member(value, |pattern, _| {
+                    let spells = self.fields.spelled_by(pattern);
+                    spells == Spells::AmongOthers || spells == Spells::Only && node.reach.keeps_keys()
+                }),
+                Keyword::DependentSchemas | Keyword::Dependencies => {
+                    has_member(value, |name, _| self.fields.hides(name))
+                }
+                Keyword::If => self.shifts(value),
+                _ => false,
+            })
+    }
+
+    pub(super) fn spells(&self, pattern: &str) -> bool {
+        self.fields.spelled_by(pattern) != Spells::Nothing
+    }
+
+    fn lists_hidden(&self, value: &Value) -> bool {
+        match value {
+            Value::Array(names) => names.iter().any(|name| self.fields.is_hidden_name(name)),
+            name => self.fields.is_hidden_name(name),
+        }
+    }
+
+    /// Whether elements that differed may be equal once their hidden keys are gone.
+    pub(super) fn loosens_unique(&self, schema: &JsonObject, reach: Reach) -> bool {
+        reach.below(Edge::Part, self.scope).loses_keys() && !has_scalar_items(schema)
+    }
+
+    fn id(&self, schema: &JsonObject) -> Option<usize> {
+        self.index.get(&std::ptr::from_ref(schema)).copied()
+    }
+
+    /// Whether the scrubbed `schema` may accept what `schema` refused.
+    pub(super) fn shifts(&self, schema: &Value) -> bool {
+        match schema {
+            Value::Array(items) => items.iter().any(|item| self.shifts(item)),
+            Value::Object(schema) => self.id(schema).is_some_and(|id| self.nodes[id].shifts),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+        }
+    }
+
+    /// What is known of the subschema `schema`.
+    pub(super) fn facts(&self, schema: &JsonObject) -> Facts {
+        self.id(schema).map_or(Facts::default(), |id| {
+            let Node { reach, forgets, is_cut, .. } = self.nodes[id];
+            Facts { id, reach, forgets, is_cut }
+        })
+    }
+
+    /// Whether the references of the node `id` lead to nothing in `scrubbed`, which has the places of `kept`.
+    pub(super) fn dangles(&self, id: usize, scrubbed: &JsonObject, kept: &[bool]) -> bool {
+        references(self.nodes[id].schema).any(|(key, reference)| {
+            let Some(fragment) = self.fragment(reference) else { return false };
+            if !(fragment.is_empty() || fragment.starts_with('/')) {
+                return self.targets(key, reference).is_some_and(|ids| ids.iter().any(|&id| !kept[id]));
+            }
+            resolve(scrubbed, fragment).is_none()
+        })
+    }
+
+    pub(super) const fn len(&self) -> usize {
+        self.nodes.len()
+    }
+}
+
+/// What the rewriting asks of a subschema.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Facts {
+    pub(super) id: usize,
+    pub(super) reach: Reach,
+    pub(super) forgets: bool,
+    pub(super) is_cut: bool,
+}
+
+fn has_member(members: &Value, test: impl Fn(&str, &Value) -> bool) -> bool {
+    members.as_object().is_some_and(|members| members.iter().any(|(name, value)| test(name, value)))
+}
+
+/// The references that stand in `schema` itself.
+fn references(schema: &JsonObject) -> impl Iterator<Item = (&str, &str)> {
+    ["$ref", "$dynamicRef", "$recursiveRef"]
+        .into_iter()
+        .filter_map(|key| schema.get(key).and_then(Value::as_str).map(|reference| (key, reference)))
+}
+
+/// Whether `schema` is a resource of its own, with its own base for references.
+fn is_resource(schema: &JsonObject) -> bool {
+    ["$id", "id"].into_iter().any(|key| schema.get(key).and_then(Value::as_str).is_some_and(|id| !id.starts_with('#')))
+}
+
+fn is_anchored(schema: &JsonObject, name: &str) -> bool {
+    let is = |key: &str| schema.get(key).and_then(Value::as_str);
+    is("$anchor") == Some(name)
+        || is("$dynamicAnchor") == Some(name)
+        || ["$id", "id"].into_iter().any(|key| is(key).and_then(|id| id.strip_prefix('#')) == Some(name))
+}
