@@ -1,6 +1,39 @@
+//! Tower middleware that keeps an AI agent's MCP tool calls inside the profile it was given.
+//!
+//! It stands between a model and a self-hosted Algenta engine, an MCP server that can run real-world decisions. It keeps
+//! three promises, in this order:
+//!
+//! 1. The model cannot reach what its profile excludes: not by list, not by call, not by a field.
+//! 2. A denial is never dressed as a result. `execute_decision` ends in a typed receipt, a typed denial or a typed
+//!    failure.
+//! 3. Where a layer is not sure, it refuses.
+//!
+//! # Where to begin
+//!
+//! - [`Toolset`] is what an agent is handed: typed calls over a governed engine.
+//! - [`GovernanceLayer`] is the four layers in their order, for a tower stack of your own.
+//! - [`ProfileFilter`], [`ArgumentScrub`], [`SchemaScrub`] and [`ReceiptMapping`] are the layers; each has a module with an
+//!   example, and each can be used alone and in any order.
+//! - [`Error`] says how a call failed. It is found again under any wrapper by [`Error::find`].
+//! - [`Operator`] is the human's way past a denial; an agent has none.
+//!
+//! # The service
+//!
+//! Every layer wraps a `Service<`[`ToolRequest`]`, Response = `[`ToolResponse`]`>`: two requests, two responses, made of
+//! rmcp's own types. What cannot be read as one of them never enters the stack. The error type is yours, as long as an
+//! [`Error`] converts into it.
+//!
+//! # Features
+//!
+//! - `client` (default): `Endpoint` and `EngineClient`, an engine over streamable HTTP or any rmcp transport.
+//! - `stub`: `StubEngine`, a real MCP server on a real socket for examples and tests.
+//! - `tracing`: events with the target `tower_algenta` for what was stripped, dropped or overridden; never an
+//!   argument's value, a text of the engine's or a token.
+//!
+//! Without features there are the layers alone: rmcp's types, no HTTP.
+
 #![deny(missing_docs)]
 #![cfg_attr(not(test), warn(clippy::print_stdout, clippy::unwrap_used, clippy::dbg_macro, clippy::todo))]
-//! Tower middleware that keeps an AI agent's MCP tool calls inside the profile it was given.
 
 #[macro_use]
 mod macros;
@@ -51,3 +84,8 @@ pub use schema_scrub::{SchemaScrub, SchemaScrubLayer};
 pub use stub::StubEngine;
 pub use tool_names::ToolNames;
 pub use toolset::{BoxToolService, Toolset, ToolsetBuilder};
+
+/// The README's code is run like any other example.
+#[cfg(all(doctest, feature = "client"))]
+#[doc = include_str!("../README.md")]
+struct ReadmeDoctests;

@@ -51,7 +51,10 @@ impl InvalidArguments {
 
 impl fmt::Display for InvalidArguments {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "invalid arguments: {}", self.reason)
+        match self.reason {
+            InvalidReason::OverrideUsed | InvalidReason::NoOverride => write!(f, "override refused: {}", self.reason),
+            reason => write!(f, "invalid arguments: {reason}"),
+        }
     }
 }
 
