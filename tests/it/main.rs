@@ -1,8 +1,11 @@
 mod argument_vectors;
+mod client;
 mod composition;
+mod in_process;
 mod layers;
 mod name_vectors;
 mod orders;
 mod result_vectors;
+mod stack;
 mod stub;
 mod support;

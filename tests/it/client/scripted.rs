@@ -1,0 +1,167 @@
+//! Servers that answer as a test wants.
+
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    task::JoinSet,
+};
+
+/// One HTTP request that arrived.
+#[derive(Clone, Debug)]
+pub(super) struct Request {
+    /// The request line and the headers, in lower case.
+    pub(super) head: String,
+    pub(super) body: Value,
+}
+
+impl Request {
+    pub(super) fn method(&self) -> &str {
+        self.body["method"].as_str().unwrap_or_default()
+    }
+
+    /// A JSON-RPC response to this request.
+    pub(super) fn result(&self, result: &Value) -> Reply {
+        Reply::json(&json!({"jsonrpc": "2.0", "id": self.body["id"], "result": result}))
+    }
+
+    /// A JSON-RPC error in answer to this request.
+    pub(super) fn error(&self, code: i32, message: &str, data: &Value) -> Reply {
+        let error = json!({"code": code, "message": message, "data": data});
+        Reply::json(&json!({"jsonrpc": "2.0", "id": self.body["id"], "error": error}))
+    }
+
+    /// What an engine of 2026-07-28 answers to `server/discover`.
+    pub(super) fn discovered(&self) -> Reply {
+        self.result(&json!({
+            "resultType": "complete",
+            "supportedVersions": ["2026-07-28"],
+            "capabilities": {"tools": {}},
+            "ttlMs": 0,
+            "cacheScope": "private",
+        }))
+    }
+
+    /// What an engine of that version answers to `initialize`.
+    pub(super) fn initialized(&self, version: &str) -> Reply {
+        self.result(&json!({
+            "protocolVersion": version,
+            "capabilities": {"tools": {}},
+            "serverInfo": {"name": "scripted", "version": "1"},
+        }))
+    }
+
+    pub(super) fn tools(&self, tools: &Value) -> Reply {
+        self.result(&json!({"resultType": "complete", "tools": tools, "ttlMs": 0, "cacheScope": "private"}))
+    }
+}
+
+/// What the server does with a request.
+#[derive(Clone, Debug)]
+pub(super) enum Reply {
+    Http { status: u16, headers: String, body: String },
+    HangUp,
+    Silence,
+}
+
+impl Reply {
+    pub(super) fn new(status: u16, content_type: &str, body: &str) -> Self {
+        Self::Http { status, headers: format!("content-type: {content_type}\r\n"), body: body.to_owned() }
+    }
+
+    pub(super) fn json(body: &Value) -> Self {
+        Self::new(200, "application/json", &body.to_string())
+    }
+
+    pub(super) fn html(status: u16) -> Self {
+        Self::new(status, "text/html", "<html><body>It works!</body></html>")
+    }
+
+    pub(super) fn header(mut self, line: &str) -> Self {
+        if let Self::Http { headers, .. } = &mut self {
+            headers.push_str(line);
+            headers.push_str("\r\n");
+        }
+        self
+    }
+}
+
+/// A server on a real socket. It stops when it is dropped.
+pub(super) struct Scripted {
+    pub(super) url: String,
+    received: Arc<Mutex<Vec<Request>>>,
+    connections: Arc<AtomicUsize>,
+    _server: JoinSet<()>,
+}
+
+impl Scripted {
+    pub(super) async fn start(answer: impl Fn(&Request) -> Reply + Clone + Send + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+        let received = Arc::new(Mutex::new(Vec::new()));
+        let mut server = JoinSet::new();
+        let record = Arc::clone(&received);
+        let connections = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&connections);
+        server.spawn(async move {
+            let mut open = JoinSet::new();
+            loop {
+                let (stream, _) = listener.accept().await.unwrap();
+                count.fetch_add(1, Ordering::SeqCst);
+                open.spawn(serve(stream, answer.clone(), Arc::clone(&record)));
+            }
+        });
+        Self { url, received, connections, _server: server }
+    }
+
+    /// How many connections were opened.
+    pub(super) fn connections(&self) -> usize {
+        self.connections.load(Ordering::SeqCst)
+    }
+
+    /// The requests with this JSON-RPC method.
+    pub(super) fn received(&self, method: &str) -> Vec<Request> {
+        let received = self.received.lock().unwrap();
+        received.iter().filter(|request| request.method() == method).cloned().collect()
+    }
+}
+
+async fn serve(mut stream: TcpStream, answer: impl Fn(&Request) -> Reply, record: Arc<Mutex<Vec<Request>>>) {
+    while let Some(request) = read(&mut stream).await {
+        record.lock().unwrap().push(request.clone());
+        match answer(&request) {
+            Reply::Http { status, headers, body } => {
+                let length = body.len();
+                let answer = format!("HTTP/1.1 {status} X\r\n{headers}content-length: {length}\r\n\r\n{body}");
+                if stream.write_all(answer.as_bytes()).await.is_err() {
+                    return;
+                }
+            }
+            Reply::HangUp => return,
+            Reply::Silence => std::future::pending().await,
+        }
+    }
+}
+
+/// The next request; `None` when the connection is closed. A client sends one only after the answer to the last.
+async fn read(stream: &mut TcpStream) -> Option<Request> {
+    let mut bytes = Vec::new();
+    loop {
+        if let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
+            let head = String::from_utf8_lossy(&bytes[..end]).to_lowercase();
+            let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
+            let body = &bytes[end + 4..];
+            if body.len() >= length.unwrap_or(0) {
+                return Some(Request { body: serde_json::from_slice(body).unwrap_or_default(), head });
+            }
+        }
+        if stream.read_buf(&mut bytes).await.ok()? == 0 {
+            return None;
+        }
+    }
+}
