@@ -9,7 +9,7 @@ use tower_algenta::{Endpoint, Error, ExecuteDecision, Profile, StubEngine, Tools
 async fn main() -> Result<(), Box<dyn StdError>> {
     // A real MCP server on a real socket. In production, `Endpoint::resolve(None)` reads ALGENTA_BASE_URL.
     let engine = StubEngine::start().await?;
-    let endpoint = || Endpoint::new(&engine.url());
+    let endpoint = || Endpoint::new(engine.url());
     println!("engine at {}", engine.url());
 
     println!("\n1. An agent under the profile `observe` sees four tools, and can call no other.");

@@ -106,7 +106,7 @@ impl<S> ArgumentScrub<S> {
 
     inner_service_accessors!();
 
-    fn scrub(&self, request: &mut CallToolRequest) -> Result<(), Box<InvalidArguments>> {
+    fn scrub(&self, request: &mut CallToolRequest) -> Result<(), InvalidArguments> {
         let params = &request.params;
         let is_continuation = params.input_responses.is_some() || params.request_state.is_some();
         if is_continuation && self.names.is_execute_decision(&params.name) {

@@ -35,7 +35,7 @@ impl ExecuteDecision {
     /// # Errors
     ///
     /// If `decision_id` is not one path segment of 1 to 256 bytes: the real server interpolates it into a URL.
-    pub fn new(decision_id: impl Into<String>, webhook_url: impl Into<String>) -> Result<Self, Box<InvalidArguments>> {
+    pub fn new(decision_id: impl Into<String>, webhook_url: impl Into<String>) -> Result<Self, InvalidArguments> {
         let decision_id = decision_id.into();
         if !is_path_segment(&decision_id) {
             return Err(InvalidArguments::new(InvalidReason::DecisionIdMalformed));
@@ -73,7 +73,7 @@ impl ExecuteDecision {
     ///
     /// If `decision_id` or `webhook_url` is missing or malformed, `timeout_seconds` is no number, or `metadata` nests
     /// more than 128 containers.
-    pub fn from_arguments(arguments: &JsonObject) -> Result<Self, Box<InvalidArguments>> {
+    pub fn from_arguments(arguments: &JsonObject) -> Result<Self, InvalidArguments> {
         let refuse = |reason| Err(InvalidArguments::new(reason));
         let Some(Value::String(decision_id)) = arguments.get(DECISION_ID) else {
             return refuse(InvalidReason::DecisionIdMissing);

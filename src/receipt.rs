@@ -94,7 +94,7 @@ impl ExecutionReceipt {
     /// Reads a receipt from the engine's JSON.
     pub fn from_value(value: &Value) -> Result<Self, NotAReceipt> {
         match value {
-            Value::Object(fields) if json::is_within(value, json::DEPTH_LIMIT) => Self::from_object(fields),
+            Value::Object(fields) if json::is_within(value, json::DEPTH_LIMIT) => Self::from_object(fields.clone()),
             _ => Err(NotAReceipt::ABSENT),
         }
     }
@@ -105,9 +105,9 @@ impl ExecutionReceipt {
         outcome::receipt_in_result(result)
     }
 
-    pub(crate) fn from_object(fields: &JsonObject) -> Result<Self, NotAReceipt> {
-        let status = Self::check(fields)?;
-        Ok(Self { status, fields: fields.clone() })
+    pub(crate) fn from_object(fields: JsonObject) -> Result<Self, NotAReceipt> {
+        let status = Self::check(&fields)?;
+        Ok(Self { status, fields })
     }
 
     /// Whether `fields` is a complete receipt, and its status.

@@ -149,8 +149,8 @@ impl Denial {
         decision: ExecuteDecision,
         wire_name: Cow<'static, str>,
         granted: Overrides,
-    ) -> Box<Self> {
-        Box::new(Self { blocked, decision, wire_name, granted, used: Arc::default() })
+    ) -> Self {
+        Self { blocked, decision, wire_name, granted, used: Arc::default() }
     }
 
     /// The gate that blocked the execution.

@@ -193,8 +193,8 @@ pub struct Rejected {
 }
 
 impl Rejected {
-    pub(crate) fn new(status: u16, result: CallToolResult) -> Box<Self> {
-        Box::new(Self { status, result })
+    pub(crate) const fn new(status: u16, result: CallToolResult) -> Self {
+        Self { status, result }
     }
 
     /// The HTTP status in the engine's envelope, 400 to 499.

@@ -27,9 +27,9 @@ pub type BoxError = Box<dyn error::Error + Send + Sync>;
 #[non_exhaustive]
 pub enum Error {
     /// The tool is outside the profile. The engine was not called.
-    ToolNotAllowed(Box<ToolNotAllowed>),
+    ToolNotAllowed(ToolNotAllowed),
     /// The call was refused before the network; the reason says which rule it broke.
-    InvalidArguments(Box<InvalidArguments>),
+    InvalidArguments(InvalidArguments),
     /// A policy gate said no. Nothing was executed.
     Denied(Box<Denial>),
     /// The engine answered an execution with something that is no receipt.

@@ -14,8 +14,8 @@ pub struct ToolNotAllowed {
 }
 
 impl ToolNotAllowed {
-    pub(crate) fn new(tool: &str) -> Box<Self> {
-        Box::new(Self { tool: tool_names::for_message(tool).into() })
+    pub(crate) fn new(tool: &str) -> Self {
+        Self { tool: tool_names::for_message(tool).into() }
     }
 
     /// The name that was asked for: escaped, at most 128 characters of it.
@@ -33,14 +33,14 @@ impl fmt::Display for ToolNotAllowed {
 impl error::Error for ToolNotAllowed {}
 
 /// The call was refused before the network.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InvalidArguments {
     reason: InvalidReason,
 }
 
 impl InvalidArguments {
-    pub(crate) fn new(reason: InvalidReason) -> Box<Self> {
-        Box::new(Self { reason })
+    pub(crate) const fn new(reason: InvalidReason) -> Self {
+        Self { reason }
     }
 
     /// Which rule the call broke.

@@ -47,7 +47,7 @@ impl HiddenFields {
     ///
     /// If the arguments nest more than 128 containers, hold a text that only a laxer JSON parser reads and that seems
     /// to carry a hidden field, or if [`Nested::Refuse`] or [`OnHidden::Refuse`] is set and applies.
-    pub fn scrub_arguments(&self, tool: &str, arguments: &mut JsonObject) -> Result<Stripped, Box<InvalidArguments>> {
+    pub fn scrub_arguments(&self, tool: &str, arguments: &mut JsonObject) -> Result<Stripped, InvalidArguments> {
         let mut stripped = Stripped::default();
         let scope = self.scope(tool);
         let mut top_level = Look::Clean;
@@ -96,11 +96,7 @@ impl HiddenFields {
 
     /// Removes the hidden fields from a call's `_meta`, at any depth, in every tool; a key counts by its last segment
     /// too.
-    pub(crate) fn scrub_meta(
-        &self,
-        meta: &mut JsonObject,
-        stripped: &mut Stripped,
-    ) -> Result<(), Box<InvalidArguments>> {
+    pub(crate) fn scrub_meta(&self, meta: &mut JsonObject, stripped: &mut Stripped) -> Result<(), InvalidArguments> {
         if self.look_at_object(meta, Keys::Meta, DEPTH_LIMIT)? == Look::Dirty {
             if self.on_hidden == OnHidden::Refuse {
                 return Err(InvalidArguments::new(InvalidReason::HiddenField));
@@ -120,7 +116,7 @@ impl HiddenFields {
         }
     }
 
-    fn look(&self, value: &Value, keys: Keys, levels: usize) -> Result<Look, Box<InvalidArguments>> {
+    fn look(&self, value: &Value, keys: Keys, levels: usize) -> Result<Look, InvalidArguments> {
         match value {
             Value::Array(items) => {
                 let levels = deeper(levels)?;
@@ -137,7 +133,7 @@ impl HiddenFields {
         }
     }
 
-    fn look_at_object(&self, members: &JsonObject, keys: Keys, levels: usize) -> Result<Look, Box<InvalidArguments>> {
+    fn look_at_object(&self, members: &JsonObject, keys: Keys, levels: usize) -> Result<Look, InvalidArguments> {
         let levels = deeper(levels)?;
         let mut look = Look::Clean;
         for (key, value) in members {
@@ -148,7 +144,7 @@ impl HiddenFields {
         Ok(look)
     }
 
-    fn look_at_text(&self, value: &Value) -> Result<Look, Box<InvalidArguments>> {
+    fn look_at_text(&self, value: &Value) -> Result<Look, InvalidArguments> {
         match value.as_str().and_then(Self::json_text).map(|text| self.search_text(text)) {
             None | Some(Text::Clean) => Ok(Look::Clean),
             Some(Text::Hidden) => Ok(Look::Dirty),
@@ -192,7 +188,7 @@ impl HiddenFields {
         });
     }
 
-    fn strip_text(&self, value: &mut Value, path: &str, stripped: &mut Stripped) -> Result<(), Box<InvalidArguments>> {
+    fn strip_text(&self, value: &mut Value, path: &str, stripped: &mut Stripped) -> Result<(), InvalidArguments> {
         if let Value::String(text) = value
             && let Some(json) = Self::json_text(text)
             && self.search_text(json) == Text::Hidden
@@ -220,6 +216,6 @@ fn keys_below(scope: Scope, key: &str) -> Keys {
     }
 }
 
-fn deeper(levels: usize) -> Result<usize, Box<InvalidArguments>> {
+fn deeper(levels: usize) -> Result<usize, InvalidArguments> {
     levels.checked_sub(1).ok_or_else(|| InvalidArguments::new(InvalidReason::TooDeep))
 }

@@ -18,6 +18,7 @@ pub use names::{Matching, NEVER_MODEL_FACING};
 pub use schema::SchemaError;
 pub use stripped::Stripped;
 
+use crate::profile::{EXECUTE_DECISION, is_contract_tool};
 use names::Names;
 
 /// What happens to a hidden name below the top level of the arguments.
@@ -132,11 +133,10 @@ impl HiddenFields {
     /// Where in a call of `tool`, a logical name, hidden names are looked for. Both scrubs ask here.
     pub(crate) fn scope(&self, tool: &str) -> Scope {
         match self.nested {
-            Nested::Strip | Nested::Refuse => Scope::Everywhere,
             Nested::Keep => Scope::TopLevel,
-            Nested::Contract if tool == crate::profile::EXECUTE_DECISION => Scope::ExceptMetadata,
-            Nested::Contract if crate::profile::is_contract_tool(tool) => Scope::TopLevel,
-            Nested::Contract => Scope::Everywhere,
+            Nested::Contract if tool == EXECUTE_DECISION => Scope::ExceptMetadata,
+            Nested::Contract if is_contract_tool(tool) => Scope::TopLevel,
+            Nested::Contract | Nested::Strip | Nested::Refuse => Scope::Everywhere,
         }
     }
 }

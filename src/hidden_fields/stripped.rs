@@ -18,7 +18,7 @@ const KEPT: usize = 64;
 /// let mut arguments = object!({"scenario": "s", "Force": true});
 /// let stripped = HiddenFields::new().scrub_arguments("simulate", &mut arguments)?;
 /// assert_eq!(stripped.pointers().collect::<Vec<_>>(), ["/Force"]);
-/// # Ok::<_, Box<tower_algenta::error::InvalidArguments>>(())
+/// # Ok::<_, tower_algenta::error::InvalidArguments>(())
 /// ```
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Stripped {

@@ -29,12 +29,12 @@ impl HiddenFields {
         let mut parser = serde_json::Deserializer::from_str(text);
         let found = Seek { fields: self }.deserialize(&mut parser).and_then(|found| parser.end().map(|()| found));
         match found {
-            Ok(Found { name: true, .. }) => Text::Hidden,
-            // Under `arbitrary_precision` the parser presents every number as a map with such a key.
-            Ok(Found { private: true, .. }) if text.contains("serde_json") || text.contains("\\u") => Text::Hidden,
-            Ok(_) => Text::Clean,
+            // Under `arbitrary_precision` the parser presents every number as a map with a private key.
+            Ok(found) if found.name || found.private && (text.contains("serde_json") || text.contains("\\u")) => {
+                Text::Hidden
+            }
             Err(_) if self.names_a_member(text) => Text::Doubtful,
-            Err(_) => Text::Clean,
+            Ok(_) | Err(_) => Text::Clean,
         }
     }
 

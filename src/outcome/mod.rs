@@ -66,12 +66,13 @@ fn judge_result(result: &CallToolResult, call: &ExecuteDecision) -> Verdict {
             None => Verdict::Unknown(UnknownReason::ToolError),
         };
     }
-    match reading.receipt(result) {
+    let has_receipt = reading.has_receipt();
+    match reading.into_receipt(result) {
         Ok(receipt) if receipt.decision_id() != call.decision_id() || receipt.webhook_url() != call.webhook_url() => {
             Verdict::Failed(FailureReason::WrongCall)
         }
         Ok(receipt) => Verdict::Receipt(receipt),
-        Err(_) if reading.has_receipt() => Verdict::Failed(FailureReason::Contradiction),
+        Err(_) if has_receipt => Verdict::Failed(FailureReason::Contradiction),
         Err(_) => Verdict::Failed(FailureReason::NoReceipt),
     }
 }
@@ -115,5 +116,5 @@ pub(crate) fn receipt_in_result(result: &CallToolResult) -> Result<ExecutionRece
     if result.is_error == Some(true) || reading.has_error() || reading.denial() != Err(NotADenial::Absent) {
         return Err(NotAReceipt::ABSENT);
     }
-    reading.receipt(result)
+    reading.into_receipt(result)
 }

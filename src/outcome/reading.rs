@@ -3,7 +3,7 @@
 //! What grants, a receipt, is read narrowly: only a whole text or the structured content can be one. What restricts, a
 //! denial or an error, is looked for everywhere.
 
-use std::{borrow::Cow, collections::HashSet, fmt};
+use std::{borrow::Cow, fmt};
 
 use rmcp::model::{CallToolResult, ContentBlock, ErrorData, JsonObject, ResourceContents};
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
@@ -76,13 +76,11 @@ impl<'a> Reading<'a> {
     }
 
     fn take_value(&mut self, value: &'a Value) -> Result<(), Unreadable> {
-        match value {
-            Value::Object(object) => self.take(Cow::Borrowed(object), true),
-            _ => {
-                self.has_other_copy = true;
-                Ok(())
-            }
+        if let Value::Object(object) = value {
+            return self.take(Cow::Borrowed(object), true);
         }
+        self.has_other_copy = true;
+        Ok(())
     }
 
     fn take_text(&mut self, text: &str) -> Result<(), Unreadable> {
@@ -93,7 +91,7 @@ impl<'a> Reading<'a> {
             let spans_all = span == (0..trimmed.len());
             is_whole |= spans_all;
             // Of two members of one name the parser keeps the last; a reader elsewhere may keep the first.
-            let is_copy = spans_all && has_distinct_members(trimmed);
+            let is_copy = spans_all && has_distinct_members(trimmed, &object);
             self.has_other_copy |= spans_all && !is_copy;
             self.take(Cow::Owned(object), is_copy)?;
         }
@@ -121,7 +119,7 @@ impl<'a> Reading<'a> {
                 let mut whole = None;
                 for found in Objects::of(trimmed)? {
                     let (object, span) = found?;
-                    let is_copy = is_copy && span == (0..trimmed.len()) && has_distinct_members(trimmed);
+                    let is_copy = is_copy && span == (0..trimmed.len()) && has_distinct_members(trimmed, &object);
                     if is_copy {
                         whole = Some(Found { object: Cow::Owned(object), is_copy });
                     } else {
@@ -184,18 +182,16 @@ impl<'a> Reading<'a> {
     }
 
     /// The receipt that every copy in the result agrees on.
-    pub(super) fn receipt(&self, result: &CallToolResult) -> Result<ExecutionReceipt, NotAReceipt> {
+    pub(super) fn into_receipt(self, result: &CallToolResult) -> Result<ExecutionReceipt, NotAReceipt> {
         if self.has_other_copy || result.is_error == Some(true) {
             return Err(NotAReceipt::ABSENT);
         }
-        let mut copies = self.found.iter().filter(|found| found.is_copy);
-        let first = copies.next().ok_or(NotAReceipt::ABSENT)?;
-        let receipt = ExecutionReceipt::from_object(&first.object)?;
-        let agrees = |found: &Found<'_>| found.object == first.object;
+        let (mut copies, prose): (Vec<_>, Vec<_>) = self.found.into_iter().partition(|found| found.is_copy);
+        let receipt = ExecutionReceipt::from_object(copies.pop().ok_or(NotAReceipt::ABSENT)?.object.into_owned())?;
+        let agrees = |found: &Found<'_>| *found.object == *receipt.fields();
         // A receipt in the midst of prose is no copy, but it may not say anything else either.
-        let is_other_receipt =
-            |found: &Found<'_>| !found.is_copy && ExecutionReceipt::check(&found.object).is_ok() && !agrees(found);
-        if copies.all(agrees) && !self.found.iter().any(is_other_receipt) {
+        let is_other_receipt = |found: &Found<'_>| ExecutionReceipt::check(&found.object).is_ok() && !agrees(found);
+        if copies.iter().all(agrees) && !prose.iter().any(is_other_receipt) {
             Ok(receipt)
         } else {
             Err(NotAReceipt::ABSENT)
@@ -238,11 +234,11 @@ fn denials_in(object: &JsonObject) -> Result<Vec<ExecutionBlocked>, NotADenial> 
     Ok(denials)
 }
 
-/// Whether no two members of the object that `text` is have one name.
-fn has_distinct_members(text: &str) -> bool {
-    struct Distinct(bool);
+/// Whether no two members of the object that `text` was read into have one name.
+fn has_distinct_members(text: &str, object: &JsonObject) -> bool {
+    struct Count(usize);
 
-    impl<'de> Deserialize<'de> for Distinct {
+    impl<'de> Deserialize<'de> for Count {
         fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
             deserializer.deserialize_map(Members)
         }
@@ -251,21 +247,21 @@ fn has_distinct_members(text: &str) -> bool {
     struct Members;
 
     impl<'de> Visitor<'de> for Members {
-        type Value = Distinct;
+        type Value = Count;
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             f.write_str("an object")
         }
 
-        fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Distinct, A::Error> {
-            let mut seen = HashSet::new();
-            let mut distinct = true;
-            while let Some((name, IgnoredAny)) = members.next_entry::<String, _>()? {
-                distinct &= seen.insert(name);
+        fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Count, A::Error> {
+            let mut count = 0;
+            while members.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {
+                count += 1;
             }
-            Ok(Distinct(distinct))
+            Ok(Count(count))
         }
     }
 
-    serde_json::from_str::<Distinct>(text).is_ok_and(|Distinct(distinct)| distinct)
+    // A repeated name takes the place of the earlier one, so the object then has fewer members than the text.
+    serde_json::from_str::<Count>(text).is_ok_and(|Count(count)| count == object.len())
 }

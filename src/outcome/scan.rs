@@ -30,7 +30,7 @@ pub(crate) struct Objects<'a> {
 }
 
 impl<'a> Objects<'a> {
-    pub(crate) fn of(text: &'a str) -> Result<Self, Unreadable> {
+    pub(crate) const fn of(text: &'a str) -> Result<Self, Unreadable> {
         if text.len() > TEXT_LIMIT {
             return Err(Unreadable);
         }

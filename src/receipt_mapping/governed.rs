@@ -13,7 +13,7 @@ use rmcp::model::{CallToolResponse, ErrorData};
 use tokio::time::Sleep;
 
 use crate::{
-    BoxError, CallOutcome, Denial, Error, ExecuteDecision, ToolResponse,
+    BoxError, CallOutcome, Denial, Error, ExecuteDecision, ExecutionBlocked, ToolResponse,
     denial::Overrides,
     error::{ExecutionFailed, FailureReason, OutcomeUnknown, UnknownReason},
     events, json,
@@ -102,9 +102,7 @@ impl Governed {
                 Ok(CallOutcome::executed(response, receipt))
             }
             Verdict::Receipt(receipt) => Ok(CallOutcome::executed(response, receipt)),
-            Verdict::Denied(blocked) => {
-                Err(Error::Denied(Denial::new(blocked, self.decision.clone(), self.wire_name.clone(), self.granted)))
-            }
+            Verdict::Denied(blocked) => Err(self.denied(blocked)),
             Verdict::Rejected(_) => match self.rules.on_tool_error {
                 OnToolError::Pass => {
                     if let CallToolResponse::Complete(result) = &mut response {
@@ -126,6 +124,11 @@ impl Governed {
             }
             Verdict::Unknown(reason) => Err(unknown(OutcomeUnknown::new(reason).with_response(response))),
         }
+    }
+
+    fn denied(&self, blocked: ExecutionBlocked) -> Error {
+        let denial = Denial::new(blocked, self.decision.clone(), self.wire_name.clone(), self.granted);
+        Error::Denied(Box::new(denial))
     }
 
     fn settle_error<E>(&self, error: E) -> E
@@ -152,9 +155,7 @@ impl Governed {
         }
         let verdict = error_data(view).map(outcome::judge_error);
         match verdict {
-            Some(Verdict::Denied(blocked)) => {
-                Error::Denied(Denial::new(blocked, self.decision.clone(), self.wire_name.clone(), self.granted)).into()
-            }
+            Some(Verdict::Denied(blocked)) => self.denied(blocked).into(),
             Some(Verdict::Failed(reason)) => failed(ExecutionFailed::new(reason)).into(),
             _ => unknown(OutcomeUnknown::new(UnknownReason::InnerError).with_error(error.into())).into(),
         }

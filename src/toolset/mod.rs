@@ -172,7 +172,7 @@ pub(crate) fn receipt_of(outcome: CallOutcome, decision: &ExecuteDecision) -> Re
         (Some(receipt), _) => Ok(receipt),
         (None, response) => Err(match (outcome::judge(&response, decision), response) {
             (Verdict::Rejected(status), rmcp::model::CallToolResponse::Complete(result)) => {
-                Error::Rejected(Rejected::new(status, result))
+                Error::Rejected(Box::new(Rejected::new(status, result)))
             }
             (_, response) => {
                 Error::ExecutionFailed(Box::new(ExecutionFailed::new(FailureReason::NoReceipt).with_response(response)))
