@@ -27,8 +27,8 @@ const MAX_CONCURRENT_REQUESTS: usize = 1024;
 /// # Ok::<_, tower_algenta::BoxError>(())
 /// ```
 ///
-/// The URL is taken as it is: its path is not completed, its query is sent. `http://host:8000` means the path `/`, where
-/// an engine rarely is. A secret belongs in the token, not in the query: rmcp's own log events show the URL.
+/// The URL is taken as it is: its path is not completed, its query is sent. `http://host:8000` means the path `/`,
+/// where an engine rarely is. A secret belongs in the token, not in the query: rmcp's own log events show the URL.
 #[derive(Clone)]
 #[must_use = "an endpoint does nothing until a client connects to it"]
 pub struct Endpoint {
@@ -72,7 +72,8 @@ impl Endpoint {
     ///
     /// ```
     /// # use tower_algenta::Endpoint;
-    /// let endpoint = Endpoint::resolve_with(None, |name| (name == "ALGENTA_BASE_URL").then(|| "http://engine/mcp".into()))?;
+    /// let lookup = |name: &str| (name == "ALGENTA_BASE_URL").then(|| "http://engine/mcp".into());
+    /// let endpoint = Endpoint::resolve_with(None, lookup)?;
     /// assert_eq!(endpoint.url(), "http://engine/mcp");
     /// # Ok::<_, tower_algenta::client::EndpointError>(())
     /// ```

@@ -33,8 +33,8 @@ type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// A [`Service`] that sends lists and calls to an engine. See the [module docs](super) for an example.
 ///
 /// Clones share the connection. When the last clone and the last future are dropped, it closes;
-/// [`close`](Self::close) closes it at once, and waits for that. Dropping a [`ResponseFuture`] cancels its request at the
-/// engine.
+/// [`close`](Self::close) closes it at once, and waits for that. Dropping a [`ResponseFuture`] cancels its request at
+/// the engine.
 #[derive(Clone)]
 pub struct EngineClient {
     shared: Arc<Shared>,

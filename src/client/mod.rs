@@ -28,10 +28,10 @@
 //!
 //! # What it sends
 //!
-//! One request for each call, never a second: no automatic answer to a request for input, no recovery of a lost session
-//! (it would send the call again), no redirect. A response stream that breaks is resumed, which asks for the rest of the
-//! answer and does not repeat the call. `_meta` is forwarded, from the parameters and from the extensions, without
-//! `progressToken` and `io.modelcontextprotocol/*`, which belong to this connection.
+//! One request for each call, never a second: no automatic answer to a request for input, no recovery of a lost
+//! session (it would send the call again), no redirect. A response stream that breaks is resumed, which asks for the
+//! rest of the answer and does not repeat the call. `_meta` is forwarded, from the parameters and from the extensions,
+//! without `progressToken` and `io.modelcontextprotocol/*`, which belong to this connection.
 //!
 //! In protocol 2026-07-28 a tool can ask for arguments in headers, and the client knows which only from a list. So
 //! connecting reads the list once. That this list fails is no failure to connect, unless the token is refused: the next
@@ -49,11 +49,13 @@
 //!
 //! # Errors
 //!
-//! [`Error::NotSent`](crate::Error::NotSent) where it is certain that the request never left: the connection was refused
-//! or is closed, the name or the certificate is wrong. Everything else is [`Error::Upstream`](crate::Error::Upstream),
-//! of which [`ReceiptMapping`](crate::ReceiptMapping) makes an unknown outcome if it was an execution. Inside is a
-//! [`ConnectError`] or a [`CallError`] that says what to do, or the [`ErrorData`](rmcp::ErrorData) that the engine
-//! answered with. No text of these errors contains the token, even if the engine quotes it.
+//! [`Error::NotSent`](crate::Error::NotSent) where it is certain that the request never left: the connection was
+//! refused or is closed, the name or the certificate is wrong. Everything else is
+//! [`Error::Upstream`](crate::Error::Upstream), of which [`ReceiptMapping`](crate::ReceiptMapping) makes an unknown
+//! outcome if it was an execution. A 401 to a call is no exception: something behind the engine may have said it.
+//!
+//! Inside is a [`ConnectError`] or a [`CallError`] that says what to do, or the [`ErrorData`](rmcp::ErrorData) that the
+//! engine answered with. No text of these errors contains the token, even if the engine quotes it.
 
 mod connect;
 mod endpoint;

@@ -1,6 +1,12 @@
 //! Calls over a connection, and how they fail.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
 
 use futures::future::join_all;
 use rmcp::{
@@ -199,6 +205,29 @@ async fn http_failures_of_a_call() {
 }
 
 #[tokio::test]
+async fn a_broken_stream_is_resumed_without_a_second_call() {
+    let events = |events: &str| Reply::new(200, "text/event-stream", events);
+    let called = Arc::new(Mutex::new(Value::Null));
+    let server = Scripted::start(move |request| match request.method() {
+        "server/discover" => request.discovered(),
+        "tools/list" => request.tools(&json!([])),
+        "tools/call" => {
+            *called.lock().unwrap() = request.body["id"].clone();
+            events("id: e1\nretry: 10\ndata:\n\n")
+        }
+        _ if request.head.contains("last-event-id: e1") => {
+            let result = json!({"resultType": "complete", "content": []});
+            events(&format!("data: {}\n\n", json!({"jsonrpc": "2.0", "id": *called.lock().unwrap(), "result": result})))
+        }
+        _ => Reply::html(400),
+    })
+    .await;
+    let client = connect(with_token(&server.url)).await;
+    call(&client, execute()).await.unwrap();
+    assert_eq!(server.received("tools/call").len(), 1);
+}
+
+#[tokio::test]
 async fn an_answer_of_another_kind() {
     let odd = json!([{"name": "simulate", "inputSchema": {}}, {"name": 5}]);
     let server = Scripted::start(move |request| match request.method() {
@@ -231,10 +260,10 @@ async fn arguments_that_belong_into_headers_are_there_from_the_first_call_on() {
 #[tokio::test]
 async fn an_outdated_list_does_not_stand_in_for_a_failure() {
     let server = Scripted::start({
-        let lists = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+        let lists = Arc::new(AtomicUsize::new(0));
         move |request| match request.method() {
             "server/discover" => request.discovered(),
-            _ if lists.fetch_add(1, std::sync::atomic::Ordering::SeqCst) == 0 => request.result(&json!({
+            _ if lists.fetch_add(1, Ordering::SeqCst) == 0 => request.result(&json!({
                 "resultType": "complete",
                 "tools": [{"name": "simulate", "inputSchema": {"type": "object"}}],
                 "ttlMs": 50,
