@@ -65,7 +65,6 @@ fn a_tool_request_with_one_unreadable_member_is_refused() {
     for params in [
         json!({"name": "execute_decision", "arguments": arguments, "requestState": 5}),
         json!({"name": "execute_decision", "arguments": arguments, "inputResponses": []}),
-        json!({"name": "execute_decision", "arguments": arguments, "_meta": 5}),
         json!({"name": "execute_decision", "arguments": [arguments]}),
         json!({"name": "execute_decision", "arguments": "force"}),
         json!({"name": 5, "arguments": arguments}),
@@ -74,6 +73,11 @@ fn a_tool_request_with_one_unreadable_member_is_refused() {
         let refusal = ToolRequest::try_from(request("tools/call", &params)).unwrap_err();
         assert!(refusal.is_malformed(), "{params}");
         assert!(!format!("{refusal} {refusal:?}").contains("force"));
+    }
+    // These don't even decode.
+    for params in [json!({"name": "execute_decision", "arguments": arguments, "_meta": 5}), json!([])] {
+        let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string();
+        assert!(serde_json::from_str::<ClientJsonRpcMessage>(&message).is_err(), "{message}");
     }
     assert!(ToolRequest::try_from(request("tools/list", &json!({"cursor": 5}))).unwrap_err().is_malformed());
 }
