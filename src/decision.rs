@@ -58,11 +58,13 @@ impl ExecuteDecision {
     }
 
     /// The decision to execute.
+    #[must_use]
     pub fn decision_id(&self) -> &str {
         &self.decision_id
     }
 
     /// Where the engine delivers to. The model chose it.
+    #[must_use]
     pub fn webhook_url(&self) -> &str {
         &self.webhook_url
     }
@@ -96,6 +98,7 @@ impl ExecuteDecision {
     }
 
     /// The arguments of the call.
+    #[must_use]
     pub fn to_arguments(&self) -> JsonObject {
         let mut arguments = JsonObject::new();
         arguments.insert(DECISION_ID.to_owned(), self.decision_id.clone().into());
@@ -123,8 +126,8 @@ mod tests {
     use rmcp::object;
 
     #[track_caller]
-    fn reason(arguments: JsonObject) -> InvalidReason {
-        ExecuteDecision::from_arguments(&arguments).unwrap_err().reason()
+    fn reason(arguments: &JsonObject) -> InvalidReason {
+        ExecuteDecision::from_arguments(arguments).unwrap_err().reason()
     }
 
     #[test]
@@ -166,12 +169,12 @@ mod tests {
 
     #[test]
     fn each_refusal_names_its_rule() {
-        assert_eq!(reason(object!({"webhook_url": "w"})), InvalidReason::DecisionIdMissing);
-        assert_eq!(reason(object!({"decision_id": 5, "webhook_url": "w"})), InvalidReason::DecisionIdMissing);
-        assert_eq!(reason(object!({"decision_id": "d"})), InvalidReason::WebhookUrlMissing);
-        assert_eq!(reason(object!({"decision_id": "a/b", "webhook_url": "w"})), InvalidReason::DecisionIdMalformed);
+        assert_eq!(reason(&object!({"webhook_url": "w"})), InvalidReason::DecisionIdMissing);
+        assert_eq!(reason(&object!({"decision_id": 5, "webhook_url": "w"})), InvalidReason::DecisionIdMissing);
+        assert_eq!(reason(&object!({"decision_id": "d"})), InvalidReason::WebhookUrlMissing);
+        assert_eq!(reason(&object!({"decision_id": "a/b", "webhook_url": "w"})), InvalidReason::DecisionIdMalformed);
         assert_eq!(
-            reason(object!({"decision_id": "d", "webhook_url": "w", "timeout_seconds": "5"})),
+            reason(&object!({"decision_id": "d", "webhook_url": "w", "timeout_seconds": "5"})),
             InvalidReason::TimeoutNotANumber
         );
     }

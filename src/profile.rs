@@ -47,6 +47,7 @@ impl Profile {
     pub const ALL: [Self; 4] = [Self::Observe, Self::Govern, Self::Execute, Self::Full];
 
     /// The profile's name, as the contract spells it.
+    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Observe => "observe",
@@ -64,11 +65,13 @@ impl Profile {
     /// assert!(!Profile::Observe.has("Simulate"));
     /// assert!(!Profile::Observe.has("execute_decision"));
     /// ```
+    #[must_use]
     pub fn has(self, tool: &str) -> bool {
         self == Self::Full || Self::first_with(tool).is_some_and(|first| first <= self)
     }
 
     /// The smallest profile that names `tool`; `None` for a tool that only [`Profile::Full`] can reach.
+    #[must_use]
     pub fn first_with(tool: &str) -> Option<Self> {
         CONTRACT.iter().find(|(name, _)| *name == tool).map(|&(_, first)| first)
     }
@@ -146,6 +149,7 @@ pub struct ProfileFromExtensions;
 
 impl ProfileFromExtensions {
     /// Creates the policy.
+    #[must_use]
     pub const fn new() -> Self {
         Self
     }

@@ -32,6 +32,7 @@ pub enum ExecutionStatus {
 
 impl ExecutionStatus {
     /// The status as the engine writes it.
+    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Delivered => "delivered",
@@ -74,6 +75,7 @@ impl NotAReceipt {
     }
 
     /// The first field of the contract that is missing or has another type.
+    #[must_use]
     pub const fn field(&self) -> Option<&'static str> {
         self.field
     }
@@ -133,21 +135,25 @@ impl ExecutionReceipt {
     }
 
     /// The decision that was executed.
+    #[must_use]
     pub fn decision_id(&self) -> &str {
         self.text(DECISION_ID).unwrap_or_default()
     }
 
     /// Where the engine delivered to.
+    #[must_use]
     pub fn webhook_url(&self) -> &str {
         self.text(WEBHOOK_URL).unwrap_or_default()
     }
 
     /// How the delivery went.
+    #[must_use]
     pub const fn status(&self) -> ExecutionStatus {
         self.status
     }
 
     /// Whether the webhook took the delivery.
+    #[must_use]
     pub const fn is_delivered(&self) -> bool {
         matches!(self.status, ExecutionStatus::Delivered)
     }
@@ -158,21 +164,25 @@ impl ExecutionReceipt {
     }
 
     /// When it was executed, as the engine wrote it (RFC 3339).
+    #[must_use]
     pub fn executed_at(&self) -> &str {
         self.text(EXECUTED_AT).unwrap_or_default()
     }
 
     /// The policy under which it was executed.
+    #[must_use]
     pub fn policy_snapshot_id(&self) -> Option<&str> {
         self.text(POLICY_SNAPSHOT_ID)
     }
 
     /// The schema under which it was executed.
+    #[must_use]
     pub fn schema_snapshot_id(&self) -> Option<&str> {
         self.text(SCHEMA_SNAPSHOT_ID)
     }
 
     /// The manifest's version; engines write a string or a number.
+    #[must_use]
     pub fn manifest_version(&self) -> Option<Cow<'_, str>> {
         match self.fields.get(MANIFEST_VERSION)? {
             Value::String(version) => Some(Cow::Borrowed(version)),
@@ -182,6 +192,7 @@ impl ExecutionReceipt {
     }
 
     /// What was delivered, in brief.
+    #[must_use]
     pub fn payload_summary(&self) -> Option<&Value> {
         self.fields.get(PAYLOAD_SUMMARY)
     }
@@ -192,6 +203,7 @@ impl ExecutionReceipt {
     }
 
     /// All fields as the engine wrote them, unknown ones included.
+    #[must_use]
     pub const fn fields(&self) -> &JsonObject {
         &self.fields
     }

@@ -26,11 +26,13 @@ pub enum ToolRequest {
 
 impl ToolRequest {
     /// The first page of the list of tools.
+    #[must_use]
     pub fn list() -> Self {
         Self::list_from(None)
     }
 
     /// The page of the list of tools that `cursor` points to; `None` is the first.
+    #[must_use]
     pub fn list_from(cursor: Option<String>) -> Self {
         Self::List(match cursor {
             None => ListToolsRequest::default(),
@@ -51,6 +53,7 @@ impl ToolRequest {
     }
 
     /// The wire name of the tool that is called; `None` for a list.
+    #[must_use]
     pub fn tool(&self) -> Option<&str> {
         match self {
             Self::List(_) => None,
@@ -59,6 +62,7 @@ impl ToolRequest {
     }
 
     /// What travels with the request inside this process.
+    #[must_use]
     pub const fn extensions(&self) -> &Extensions {
         match self {
             Self::List(request) => &request.extensions,
@@ -125,12 +129,14 @@ pub struct NotAToolRequest {
 
 impl NotAToolRequest {
     /// Whether the method is `tools/list` or `tools/call`, so that only the parameters are unreadable.
+    #[must_use]
     pub fn is_malformed(&self) -> bool {
         matches!(&*self.request, ClientRequest::CustomRequest(request)
             if matches!(request.method.as_str(), "tools/list" | "tools/call"))
     }
 
     /// The request, unchanged. Nothing has governed it.
+    #[must_use]
     pub fn into_request(self) -> ClientRequest {
         *self.request
     }

@@ -28,6 +28,7 @@ pub struct CallOutcome {
 
 impl CallOutcome {
     /// An outcome without a receipt.
+    #[must_use]
     pub const fn new(response: CallToolResponse) -> Self {
         Self { response, receipt: None }
     }
@@ -37,11 +38,13 @@ impl CallOutcome {
     }
 
     /// What the engine answered.
+    #[must_use]
     pub const fn response(&self) -> &CallToolResponse {
         &self.response
     }
 
     /// The result of a completed call; `None` for a task handle or a request for input.
+    #[must_use]
     pub const fn result(&self) -> Option<&CallToolResult> {
         match &self.response {
             CallToolResponse::Complete(result) => Some(result),
@@ -50,21 +53,25 @@ impl CallOutcome {
     }
 
     /// The receipt of an execution.
+    #[must_use]
     pub fn receipt(&self) -> Option<&ExecutionReceipt> {
         self.receipt.as_deref()
     }
 
     /// Unwraps the answer.
+    #[must_use]
     pub fn into_response(self) -> CallToolResponse {
         self.response
     }
 
     /// Unwraps the receipt.
+    #[must_use]
     pub fn into_receipt(self) -> Option<ExecutionReceipt> {
         self.receipt.map(|receipt| *receipt)
     }
 
     /// Unwraps both.
+    #[must_use]
     pub fn into_parts(self) -> (CallToolResponse, Option<ExecutionReceipt>) {
         (self.response, self.receipt.map(|receipt| *receipt))
     }
@@ -139,6 +146,7 @@ pub struct NotAToolResponse {
 
 impl NotAToolResponse {
     /// The result, unchanged. Nothing has governed it.
+    #[must_use]
     pub fn into_result(self) -> ServerResult {
         *self.result
     }

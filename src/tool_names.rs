@@ -26,6 +26,7 @@ pub struct ToolNames {
 
 impl ToolNames {
     /// The names as the contract spells them.
+    #[must_use]
     pub const fn bare() -> Self {
         Self { prefix: None }
     }
@@ -37,6 +38,7 @@ impl ToolNames {
 
     /// The logical name of the tool that the wire calls `wire`; `None` if it lacks the prefix.
     #[inline]
+    #[must_use]
     pub fn logical<'a>(&self, wire: &'a str) -> Option<&'a str> {
         match &self.prefix {
             None => Some(wire),

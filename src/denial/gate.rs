@@ -26,6 +26,7 @@ impl Gate {
     ];
 
     /// The gate's name. That of an unknown gate is the engine's text: never show it to a model.
+    #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
             Self::Unknown(name) => name,
@@ -34,6 +35,7 @@ impl Gate {
     }
 
     /// The gate's name if the contract has it.
+    #[must_use]
     pub fn known(&self) -> Option<&'static str> {
         Self::KNOWN.iter().find(|(gate, ..)| gate == self).map(|&(_, name, _)| name)
     }

@@ -92,6 +92,7 @@ impl ExecutionBlocked {
     }
 
     /// The gate that blocked the execution.
+    #[must_use]
     pub const fn gate(&self) -> &Gate {
         &self.gate
     }
@@ -115,6 +116,7 @@ impl ExecutionBlocked {
     }
 
     /// The body as the engine wrote it, unknown fields included. **Untrusted**.
+    #[must_use]
     pub const fn untrusted_body(&self) -> &JsonObject {
         &self.body
     }
@@ -154,21 +156,25 @@ impl Denial {
     }
 
     /// The gate that blocked the execution.
+    #[must_use]
     pub const fn gate(&self) -> &Gate {
         self.blocked.gate()
     }
 
     /// What the engine wrote.
+    #[must_use]
     pub const fn blocked(&self) -> &ExecutionBlocked {
         &self.blocked
     }
 
     /// The call that was denied.
+    #[must_use]
     pub const fn decision(&self) -> &ExecuteDecision {
         &self.decision
     }
 
     /// Whether this denial, or a clone of it, was overridden.
+    #[must_use]
     pub fn is_used(&self) -> bool {
         self.used.load(Ordering::Acquire)
     }
@@ -209,17 +215,17 @@ mod tests {
     use super::*;
     use rmcp::object;
 
-    fn gate(body: JsonObject) -> Option<Result<String, NotADenial>> {
-        ExecutionBlocked::from_body(&body).map(|read| read.map(|blocked| blocked.gate().as_str().to_owned()))
+    fn gate(body: &JsonObject) -> Option<Result<String, NotADenial>> {
+        ExecutionBlocked::from_body(body).map(|read| read.map(|blocked| blocked.gate().as_str().to_owned()))
     }
 
     #[test]
     fn code_and_gate_have_to_agree() {
         let read = |gate: &str| Some(Ok(gate.to_owned()));
-        assert_eq!(gate(object!({"code": "execution_blocked_confidence", "gate": "confidence"})), read("confidence"));
-        assert_eq!(gate(object!({"code": "execution_blocked_quota"})), read("quota"));
-        assert_eq!(gate(object!({"code": "execution_blocked_quota", "gate": null})), read("quota"));
-        assert_eq!(gate(object!({"gate": "quota"})), read("quota"));
+        assert_eq!(gate(&object!({"code": "execution_blocked_confidence", "gate": "confidence"})), read("confidence"));
+        assert_eq!(gate(&object!({"code": "execution_blocked_quota"})), read("quota"));
+        assert_eq!(gate(&object!({"code": "execution_blocked_quota", "gate": null})), read("quota"));
+        assert_eq!(gate(&object!({"gate": "quota"})), read("quota"));
         for body in [
             object!({"code": "execution_blocked_confidence", "gate": "idempotency"}),
             object!({"code": "rate_limit_exceeded", "gate": "confidence"}),
@@ -227,10 +233,10 @@ mod tests {
             object!({"code": "execution_blocked_", "gate": ""}),
             object!({"code": "execution_blocked_confidence", "gate": 5}),
         ] {
-            assert_eq!(gate(body), Some(Err(NotADenial::Ambiguous)));
+            assert_eq!(gate(&body), Some(Err(NotADenial::Ambiguous)));
         }
-        assert_eq!(gate(object!({"code": "execution_blocked_"})), None);
-        assert_eq!(gate(object!({"code": "not_found"})), None);
+        assert_eq!(gate(&object!({"code": "execution_blocked_"})), None);
+        assert_eq!(gate(&object!({"code": "not_found"})), None);
     }
 
     #[test]

@@ -30,16 +30,19 @@ impl ExecutionFailed {
     }
 
     /// What is wrong with the answer.
+    #[must_use]
     pub const fn reason(&self) -> FailureReason {
         self.reason
     }
 
     /// The engine's answer, if it fits the protocol. Untrusted: never show it to a model.
+    #[must_use]
     pub const fn response(&self) -> Option<&CallToolResponse> {
         self.response.as_ref()
     }
 
     /// The receipt that strict mode refused.
+    #[must_use]
     pub const fn receipt(&self) -> Option<&ExecutionReceipt> {
         self.receipt.as_ref()
     }
@@ -128,16 +131,19 @@ impl OutcomeUnknown {
     }
 
     /// What is known.
+    #[must_use]
     pub const fn reason(&self) -> UnknownReason {
         self.reason
     }
 
     /// The engine's answer, if there was one. Untrusted: never show it to a model.
+    #[must_use]
     pub const fn response(&self) -> Option<&CallToolResponse> {
         self.response.as_ref()
     }
 
     /// The error of the inner service, if there was one. It can quote the engine: never show it to a model.
+    #[must_use]
     pub fn error(&self) -> Option<&(dyn error::Error + Send + Sync + 'static)> {
         self.error.as_deref()
     }
@@ -198,11 +204,13 @@ impl Rejected {
     }
 
     /// The HTTP status in the engine's envelope, 400 to 499.
+    #[must_use]
     pub const fn status(&self) -> u16 {
         self.status
     }
 
     /// The tool error as the engine wrote it.
+    #[must_use]
     pub const fn result(&self) -> &CallToolResult {
         &self.result
     }

@@ -49,11 +49,13 @@ pub enum Error {
 
 impl Error {
     /// Whether this must abort the agent's run: a denial, a failed execution or an unknown outcome.
+    #[must_use]
     pub const fn is_governed_failure(&self) -> bool {
         matches!(self, Self::Denied(_) | Self::ExecutionFailed(_) | Self::OutcomeUnknown(_))
     }
 
     /// Whether repeating the request can't execute anything twice.
+    #[must_use]
     pub const fn is_retryable(&self) -> bool {
         matches!(self, Self::NotSent(_))
     }
@@ -85,6 +87,7 @@ impl Error {
     }
 
     /// The denial, if this is one.
+    #[must_use]
     pub fn denial(&self) -> Option<&Denial> {
         match self {
             Self::Denied(denial) => Some(denial),
@@ -93,6 +96,7 @@ impl Error {
     }
 
     /// A word for logs and for the `error.type` of a span.
+    #[must_use]
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::ToolNotAllowed(_) => "not_allowed",

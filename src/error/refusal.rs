@@ -19,6 +19,7 @@ impl ToolNotAllowed {
     }
 
     /// The name that was asked for: escaped, at most 128 characters of it.
+    #[must_use]
     pub fn tool(&self) -> &str {
         &self.tool
     }
@@ -44,6 +45,7 @@ impl InvalidArguments {
     }
 
     /// Which rule the call broke.
+    #[must_use]
     pub const fn reason(&self) -> InvalidReason {
         self.reason
     }

@@ -73,6 +73,7 @@ pub struct HiddenFields {
 
 impl HiddenFields {
     /// The fields of the contract, with the default rules.
+    #[must_use]
     pub const fn new() -> Self {
         Self { names: Names::new(), nested: Nested::Contract, on_hidden: OnHidden::Strip, prose: Prose::Redact }
     }
@@ -126,6 +127,7 @@ impl HiddenFields {
     /// assert!(!fields.hides("workforce"));
     /// ```
     #[inline]
+    #[must_use]
     pub fn hides(&self, key: &str) -> bool {
         self.names.hides(key)
     }

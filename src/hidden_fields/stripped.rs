@@ -32,11 +32,13 @@ const POINTERS: [&str; NEVER_MODEL_FACING.len()] = ["/force", "/override_safety"
 
 impl Stripped {
     /// Whether nothing was removed.
+    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// How many fields were removed.
+    #[must_use]
     pub fn len(&self) -> usize {
         self.top_level.iter().filter(|gone| **gone).count() + self.others.len() + self.uncounted
     }

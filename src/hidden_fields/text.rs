@@ -223,8 +223,7 @@ mod tests {
         ] {
             assert_eq!(search(text), Text::Doubtful, "{text}");
         }
-        for text in [r#"{"x": NaN}"#, r#"[see "force" in the annex"#, "{force it: no}", r#"{"#, r#"{"a\"#, r#"["\u12"#]
-        {
+        for text in [r#"{"x": NaN}"#, r#"[see "force" in the annex"#, "{force it: no}", "{", r#"{"a\"#, r#"["\u12"#] {
             assert_eq!(search(text), Text::Clean, "{text}");
         }
     }

@@ -64,7 +64,7 @@ pub(crate) trait Connection: Send + Sync {
 
 impl Toolset {
     /// Starts a toolset: choose a profile, then an endpoint or a service.
-    pub fn builder() -> ToolsetBuilder {
+    pub const fn builder() -> ToolsetBuilder {
         ToolsetBuilder::new()
     }
 }

@@ -19,6 +19,7 @@ fn execution() -> ToolRequest {
     ToolRequest::call("execute_decision", object!({"decision_id": "d", "webhook_url": "w", "force": true}))
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "it is what a service answers")]
 fn denial() -> Result<ToolResponse, BoxError> {
     Ok(CallToolResult::success(vec![ContentBlock::text(DENIAL)]).into())
 }

@@ -148,22 +148,22 @@ impl<'a> Graph<'a> {
         let mut is_open = false;
         for id in 0..self.nodes.len() {
             for (key, reference) in references(self.nodes[id].schema) {
-                let targets = if self.nodes[id].base == Base::Other && reference.starts_with('#') {
-                    None
-                } else {
-                    self.targets(key, reference)
-                };
-                match targets {
-                    // An absolute one may still be answered by somebody.
-                    None if !reference.starts_with('#') => {
-                        self.nodes[id].is_cut = self.fields.hides_on_the_way(reference);
+                let is_local = reference.starts_with('#');
+                // What goes by way of a hidden property tells its name, even if it leads somewhere.
+                if self.fields.hides_on_the_way(reference) || is_local && self.nodes[id].base == Base::Other {
+                    self.nodes[id].is_cut = true;
+                    continue;
+                }
+                match self.targets(key, reference) {
+                    Some(targets) => {
+                        self.nodes[id].edges.extend(targets.into_iter().map(|target| (target, Edge::Same)));
+                    }
+                    None if is_local => self.nodes[id].is_cut = true,
+                    // Somebody else may answer it, with anything.
+                    None => {
                         self.nodes[id].shifts = true;
                         self.nodes[id].forgets = true;
                         is_open = true;
-                    }
-                    None => self.nodes[id].is_cut = true,
-                    Some(targets) => {
-                        self.nodes[id].edges.extend(targets.into_iter().map(|target| (target, Edge::Same)));
                     }
                 }
             }

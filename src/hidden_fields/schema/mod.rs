@@ -179,6 +179,7 @@ enum Kind {
 
 impl SchemaError {
     /// Whether the schema is too deep or too large to be looked at.
+    #[must_use]
     pub const fn is_limit(&self) -> bool {
         matches!(self.kind, Kind::TooDeep | Kind::TooLarge)
     }
