@@ -6,6 +6,8 @@ mod layers;
 mod name_vectors;
 mod orders;
 mod result_vectors;
+mod schema_random;
+mod schema_vectors;
 mod stack;
 mod stub;
 mod support;

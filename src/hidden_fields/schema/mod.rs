@@ -17,6 +17,8 @@ mod look;
 mod pattern;
 mod reach;
 mod rewrite;
+#[cfg(test)]
+mod tests;
 
 use std::{error, fmt, sync::Arc};
 

@@ -1,0 +1,289 @@
+//! What becomes of each keyword.
+
+use serde_json::json;
+
+use super::*;
+
+const SIMULATE: &str = "simulate";
+const EXECUTE: &str = crate::profile::EXECUTE_DECISION;
+const OTHER: &str = "admin_x";
+
+fn arc(schema: Value) -> Arc<JsonObject> {
+    let Value::Object(members) = schema else { panic!("an object") };
+    Arc::new(members)
+}
+
+#[track_caller]
+fn scrub(tool: &str, schema: Value) -> Value {
+    let fields = HiddenFields::new();
+    let mut schema = arc(schema);
+    fields.scrub_schema(tool, &mut schema).unwrap();
+    let before = schema.clone();
+    assert_eq!(fields.scrub_schema(tool, &mut schema), Ok(false), "not stable");
+    assert!(Arc::ptr_eq(&before, &schema));
+    Value::Object(Arc::unwrap_or_clone(before))
+}
+
+#[track_caller]
+fn refuses(schema: Value) -> String {
+    let mut schema = arc(schema);
+    HiddenFields::new().scrub_schema(OTHER, &mut schema).unwrap_err().to_string()
+}
+
+#[test]
+fn a_closed_object_stays_closed_where_the_call_loses_the_key() {
+    let inner = json!({"properties": {"a": {}, "force": {}}, "additionalProperties": false});
+    let closed = json!({"properties": {"a": {}}, "additionalProperties": false});
+    let open = json!({"properties": {"a": {}}});
+    for (tool, top, nested, metadata) in
+        [(SIMULATE, &closed, &open, &open), (EXECUTE, &closed, &closed, &open), (OTHER, &closed, &closed, &closed)]
+    {
+        assert_eq!(scrub(tool, inner.clone()), *top);
+        assert_eq!(
+            scrub(tool, json!({"properties": {"x": inner, "metadata": inner}})),
+            json!({"properties": {"x": nested, "metadata": metadata}})
+        );
+    }
+}
+
+#[test]
+fn a_definition_is_judged_by_where_it_is_used() {
+    let definition = json!({"properties": {"force": {}}, "additionalProperties": {"type": "string"}});
+    let used = |name: &str| {
+        scrub(EXECUTE, json!({"$defs": {"D": definition}, "properties": {name: {"$ref": "#/$defs/D"}}}))["$defs"]["D"]
+            .clone()
+    };
+    assert_eq!(used("x"), json!({"properties": {}, "additionalProperties": {"type": "string"}}));
+    assert_eq!(used("metadata"), json!({"properties": {}}));
+}
+
+#[test]
+fn what_is_evaluated_no_more_opens_what_is_around_it() {
+    let around = |inner: Value| scrub(OTHER, json!({"allOf": [inner], "unevaluatedProperties": false}));
+    assert_eq!(around(json!({"dependentSchemas": {"force": {"properties": {"a": {}}}}})), json!({"allOf": [{}]}));
+    assert_eq!(
+        around(json!({"if": {"required": ["force"]}, "then": {"properties": {"a": {}}}})),
+        json!({"allOf": [{}]})
+    );
+    assert_eq!(
+        around(json!({"patternProperties": {"^(force|a)$": {}}})),
+        json!({"allOf": [{"patternProperties": {}}]})
+    );
+    assert_eq!(
+        around(json!({"properties": {"force": {}}})),
+        json!({"allOf": [{"properties": {}}], "unevaluatedProperties": false})
+    );
+}
+
+#[test]
+fn only_what_counts_refusals_is_weakened() {
+    let schema = json!({
+        "properties": {
+            "force": {},
+            "mode": {"oneOf": [{"const": "a"}, {"const": "b"}], "not": {"const": "c"}},
+        },
+        "if": {"properties": {"mode": {"const": "a"}}},
+        "then": {"required": ["force", "a"]},
+        "else": {"required": ["force"]}
+    });
+    assert_eq!(
+        scrub(OTHER, schema),
+        json!({
+            "properties": {"mode": {"oneOf": [{"const": "a"}, {"const": "b"}], "not": {"const": "c"}}},
+            "if": {"properties": {"mode": {"const": "a"}}},
+            "then": {"required": ["a"]},
+            "else": {}
+        })
+    );
+}
+
+#[test]
+fn alternatives_go_beside_an_any_of() {
+    let schema = json!({
+        "anyOf": [{"minProperties": 1}],
+        "oneOf": [{"required": ["force"]}, {"required": ["a"]}],
+        "if": {"required": ["force"]},
+        "then": {"required": ["b"]},
+        "else": {"required": ["c"]}
+    });
+    let scrubbed = scrub(OTHER, schema);
+    assert_eq!(scrubbed["anyOf"], json!([{}]));
+    let mut all_of = scrubbed["allOf"].as_array().unwrap().clone();
+    all_of.sort_by_key(Value::to_string);
+    assert_eq!(
+        all_of,
+        [json!({"anyOf": [{"required": ["b"]}, {"required": ["c"]}]}), json!({"anyOf": [{}, {"required": ["a"]}]})]
+    );
+    assert_eq!(scrubbed.as_object().unwrap().len(), 2);
+}
+
+#[test]
+fn a_condition_of_a_draft_without_conditions_is_no_demand() {
+    let schema = json!({
+        "$schema": "http://json-schema.org/draft-04/schema#",
+        "if": {"required": ["force"]}, "then": {"required": ["a"]}, "else": {"required": ["b"]}
+    });
+    assert_eq!(scrub(OTHER, schema), json!({"$schema": "http://json-schema.org/draft-04/schema#"}));
+}
+
+#[test]
+fn constants_lose_keys_where_the_call_does() {
+    let constant = json!({"const": {"a": 1, "force": 2}});
+    let nested = json!({"properties": {"x": constant, "y": {"enum": [{"force": 1}, 2]}}});
+    assert_eq!(scrub(SIMULATE, constant.clone()), json!({"const": {"a": 1}}));
+    assert_eq!(scrub(SIMULATE, nested.clone()), json!({"properties": {"x": {}, "y": {}}}));
+    assert_eq!(scrub(EXECUTE, nested), json!({"properties": {"x": {"const": {"a": 1}}, "y": {"enum": [{}, 2]}}}));
+    assert_eq!(scrub(SIMULATE, json!({"const": {"a": {"force": 1}}})), json!({}));
+    assert_eq!(scrub(OTHER, json!({"enum": [{"force": 1}, {}, {"Force": 1}]})), json!({"enum": [{}]}));
+}
+
+#[test]
+fn arrays_of_scalars_stay_unique() {
+    let unique = |items: Value| json!({"properties": {"force": {}, "l": {"items": items, "uniqueItems": true}}});
+    let scalars = scrub(OTHER, unique(json!({"type": ["string", "null"]})));
+    assert_eq!(scalars["properties"]["l"]["uniqueItems"], true);
+    let objects = unique(json!({"type": "object"}));
+    assert_eq!(scrub(OTHER, objects.clone())["properties"]["l"].get("uniqueItems"), None);
+    assert_eq!(scrub(SIMULATE, objects)["properties"]["l"]["uniqueItems"], true);
+}
+
+#[test]
+fn counts_fall_by_what_may_go() {
+    let count = |schema: Value| scrub(OTHER, schema).get("minProperties").cloned();
+    assert_eq!(
+        count(json!({"properties": {"a": {}, "force": {}}, "additionalProperties": false, "minProperties": 2.0})),
+        Some(json!(1))
+    );
+    // An open object may have held every spelling there is.
+    assert_eq!(count(json!({"properties": {"a": {}, "force": {}}, "minProperties": 2})), None);
+    let contains =
+        json!({"properties": {"l": {"contains": {"required": ["force"]}, "minContains": 1, "maxContains": 2}}});
+    assert_eq!(scrub(OTHER, contains), json!({"properties": {"l": {"contains": {}, "minContains": 1}}}));
+}
+
+#[test]
+fn references_to_what_is_gone_go() {
+    for reference in ["#/not", "#/oneOf/0", "#/properties/force/items", "#gone", "#/dependentSchemas/force"] {
+        let scrubbed = scrub(
+            OTHER,
+            json!({
+                "properties": {"force": {"$anchor": "gone", "items": {}}, "x": {"$ref": reference, "type": "object"}},
+                "not": {"required": ["force"]},
+                "oneOf": [{"required": ["force"]}],
+                "dependentSchemas": {"force": {}}
+            }),
+        );
+        assert_eq!(scrubbed["properties"], json!({"x": {"type": "object"}}), "{reference}");
+    }
+    for reference in ["#here", "#/$defs/force", "#", "#/%24defs/force", "https://example.com/other.json"] {
+        let scrubbed = scrub(
+            OTHER,
+            json!({"$defs": {"force": {"$anchor": "here"}}, "properties": {"force": {}, "x": {"$ref": reference}}}),
+        );
+        assert_eq!(scrubbed["properties"], json!({"x": {"$ref": reference}}));
+    }
+}
+
+#[test]
+fn beside_a_reference_that_went_nothing_comes_into_force() {
+    let schema = |draft: &str| {
+        json!({
+            "$schema": draft,
+            "properties": {"force": {}, "x": {"$ref": "#/properties/force", "title": "X", "type": "string"}}
+        })
+    };
+    let scrubbed = |draft: &str| scrub(OTHER, schema(draft))["properties"]["x"].clone();
+    assert_eq!(scrubbed("http://json-schema.org/draft-07/schema#"), json!({"title": "X"}));
+    assert_eq!(scrubbed("https://json-schema.org/draft/2020-12/schema"), json!({"title": "X", "type": "string"}));
+}
+
+#[test]
+fn a_resource_of_its_own_keeps_no_references_of_its_own() {
+    let inner =
+        json!({"$id": "https://example.com/i", "properties": {"force": {}}, "allOf": [{"$ref": "#/properties/force"}]});
+    assert_eq!(
+        scrub(OTHER, json!({"$defs": {"I": inner}, "$ref": "https://example.com/i", "uniqueItems": true})),
+        json!({
+            "$defs": {"I": {"$id": "https://example.com/i", "properties": {}, "allOf": [{}]}},
+            "$ref": "https://example.com/i"
+        })
+    );
+}
+
+#[test]
+fn names_of_properties_are_looked_for_behind_references() {
+    let schema = json!({
+        "$defs": {"N": {"enum": ["a", "force"]}},
+        "properties": {"x": {"propertyNames": {"$ref": "#/$defs/N"}}}
+    });
+    assert_eq!(scrub(OTHER, schema.clone())["$defs"]["N"], json!({"enum": ["a"]}));
+    // There the call keeps the key.
+    assert_eq!(scrub(SIMULATE, schema.clone())["properties"]["x"], json!({}));
+
+    let mut as_value = schema;
+    as_value["properties"]["mode"] = json!({"$ref": "#/$defs/N"});
+    assert_eq!(scrub(OTHER, as_value)["$defs"]["N"], json!({}), "a value that was good stays good");
+}
+
+#[test]
+fn unknown_keywords_are_walked_as_schemas() {
+    let schema = json!({
+        "force": true,
+        "x-ui": {"force": {"widget": "box"}, "a": 1},
+        "components": {"schemas": {"A": {"properties": {"force": {}}, "required": ["force"]}}},
+        "x-mcp-header": "Force",
+        "propertyOrdering": ["force", "a"],
+        "discriminator": {"propertyName": "force"},
+        "properties": {"a": {"discriminator": {"propertyName": "kind", "mapping": {"force": "#"}}}}
+    });
+    assert_eq!(
+        scrub(OTHER, schema),
+        json!({
+            "x-ui": {"a": 1},
+            "components": {"schemas": {"A": {"properties": {}}}},
+            "x-mcp-header": "Force",
+            "propertyOrdering": ["a"],
+            "properties": {"a": {"discriminator": {"propertyName": "kind", "mapping": {"force": "#"}}}}
+        })
+    );
+}
+
+#[test]
+fn prose_alone_weakens_nothing() {
+    let schema =
+        json!({"minProperties": 1, "not": {"const": {}}, "description": "Use `force`.", "title": "Use the force"});
+    assert_eq!(scrub(OTHER, schema), json!({"minProperties": 1, "not": {"const": {}}, "title": "Use the force"}));
+}
+
+#[test]
+fn a_clean_schema_is_not_touched() {
+    for schema in [
+        json!({}),
+        json!({"minProperties": 1, "required": []}),
+        json!({"properties": {"required": {"const": "force"}, "mode": {"enum": ["force"]}}, "x": ["force"]}),
+        json!({"propertyNames": {"pattern": "^[a-z]+$"}, "patternProperties": {".*": {}}, "$ref": "#/nowhere"}),
+        json!({"properties": null, "items": 5, "allOf": {}, "enum": 3, "description": 7, "$ref": [], "required": true}),
+        json!({"x-unknown": {"properties": ["force"], "dependencies": "force"}}),
+    ] {
+        assert_eq!(scrub(OTHER, schema.clone()), schema);
+    }
+}
+
+#[test]
+fn what_cannot_be_looked_at_is_refused() {
+    let mut deep = json!({"properties": {"force": {}}});
+    for _ in 0..100 {
+        deep = json!({"not": [deep]});
+    }
+    let wide: Vec<_> = (0..=VALUE_LIMIT).collect();
+    for (schema, message) in [
+        (deep, "the tool's schema nests more than 128 containers"),
+        (json!({"enum": wide}), "the tool's schema holds more than 65536 values or references"),
+        (json!({"properties": ["force"]}), "the tool's schema names properties in a way that can't be read"),
+        (json!({"$defs": {"N": {"$ref": "#/$defs/N"}}, "propertyNames": {"$ref": "#/$defs/N"}}), "nests"),
+    ] {
+        let error = refuses(schema);
+        assert!(error.contains(message), "{error}");
+        assert!(!HiddenFields::new().iter().any(|name| error.contains(name)));
+    }
+}
