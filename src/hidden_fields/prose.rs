@@ -8,6 +8,9 @@ use std::{borrow::Cow, ops::Range};
 
 use super::{HiddenFields, Prose};
 
+/// Bytes that the type of a parameter in a docstring takes at the most.
+const TYPE_LEN: usize = 128;
+
 impl HiddenFields {
     /// `text` without the lines that use a hidden field as an identifier; in a text of one line, without the sentences
     /// that do. `None` if there are none, or if prose is kept.
@@ -25,8 +28,8 @@ impl HiddenFields {
             return Some(String::new());
         }
         let redacted = if text.ends_with(char::is_whitespace) { redacted } else { redacted.trim_end().to_owned() };
-        // What now stands side by side may read as a mention.
-        Some(self.redact(&redacted).unwrap_or(redacted))
+        // What now stands side by side must not read as a mention either.
+        Some(if self.is_mentioned(&redacted) { String::new() } else { redacted })
     }
 
     /// Redacts a title or description in place, and takes it away if nothing is left. Returns whether it changed.
@@ -124,7 +127,11 @@ fn is_code(before: &str, after: &str) -> bool {
         // A cell of a table.
         Some(b'|') => matches!(before.trim_end_matches([' ', '\t']).bytes().next_back(), None | Some(b'|' | b'\n')),
         // A docstring that gives the type: `force (bool): …`.
-        Some(b'(') => rest.split_once(')').is_some_and(|(kind, rest)| !kind.contains('\n') && rest.starts_with(':')),
+        Some(b'(') => {
+            // No type is longer, and a search without end is quadratic.
+            let kind = rest.bytes().take(TYPE_LEN).take_while(|byte| !matches!(byte, b')' | b'\n')).count();
+            rest.as_bytes()[kind..].starts_with(b"):")
+        }
         _ => before.ends_with("@param ") || before.ends_with(":param "),
     }
 }

@@ -9,13 +9,14 @@
 //! - *forgets*: the scrubbed subschema has evaluated less than the subschema had, which `unevaluatedProperties` and
 //!   `unevaluatedItems` around it would see.
 
-use std::collections::HashMap;
+use std::{borrow::Cow, collections::HashMap};
 
 use rmcp::model::JsonObject;
 use serde_json::Value;
 
 use super::{
     super::{HiddenFields, Scope},
+    Kind, SchemaError, VALUE_LIMIT,
     keyword::{Keyword, Place, accepts_all, has_scalar_items, holds_object, resolve},
     pattern::Spells,
     reach::{Edge, Reach},
@@ -48,12 +49,23 @@ pub(super) struct Graph<'a> {
     pub(super) root: &'a JsonObject,
     nodes: Vec<Node<'a>>,
     index: HashMap<*const JsonObject, usize>,
+    anchors: HashMap<&'a str, Vec<usize>>,
+    /// Where a `$recursiveRef` may lead: to the root, or to what has a `$recursiveAnchor`.
+    recursive: Vec<usize>,
 }
 
 impl<'a> Graph<'a> {
     /// Takes `root` apart. Its depth was measured before.
     pub(super) fn new(fields: &'a HiddenFields, scope: Scope, root: &'a JsonObject) -> Self {
-        let mut graph = Self { fields, scope, root, nodes: Vec::new(), index: HashMap::new() };
+        let mut graph = Self {
+            fields,
+            scope,
+            root,
+            nodes: Vec::new(),
+            index: HashMap::new(),
+            anchors: HashMap::new(),
+            recursive: vec![0],
+        };
         graph.add(root, Base::Root);
         graph
     }
@@ -71,6 +83,12 @@ impl<'a> Graph<'a> {
             base,
         });
         self.index.insert(std::ptr::from_ref(schema), id);
+        for name in anchors(schema) {
+            self.anchors.entry(name).or_default().push(id);
+        }
+        if id != 0 && schema.contains_key("$recursiveAnchor") {
+            self.recursive.push(id);
+        }
         for (key, value) in schema {
             match Keyword::of(key) {
                 Keyword::Properties => self.add_members(id, value, |name| {
@@ -126,13 +144,13 @@ impl<'a> Graph<'a> {
 
     /// Follows the references once, then spreads what is known along the edges. `names` says whether a hidden name was
     /// found: if not, nothing in the schema may be weakened.
-    pub(super) fn analyse(&mut self, names: bool) {
-        if !names {
-            return;
+    pub(super) fn analyse(&mut self, names: bool) -> Result<(), SchemaError> {
+        if names {
+            let is_open = self.link_references()?;
+            self.spread_reach(is_open);
+            self.spread_doubts();
         }
-        let is_open = self.link_references();
-        self.spread_reach(is_open);
-        self.spread_doubts();
+        Ok(())
     }
 
     /// Spreads again after references were cut.
@@ -144,8 +162,10 @@ impl<'a> Graph<'a> {
     }
 
     /// Adds the edges of references. Returns whether one leads where the analysis can't follow.
-    fn link_references(&mut self) -> bool {
+    fn link_references(&mut self) -> Result<bool, SchemaError> {
         let mut is_open = false;
+        // References by anchor are many to many.
+        let mut edges = VALUE_LIMIT;
         for id in 0..self.nodes.len() {
             for (key, reference) in references(self.nodes[id].schema) {
                 let is_local = reference.starts_with('#');
@@ -156,6 +176,8 @@ impl<'a> Graph<'a> {
                 }
                 match self.targets(key, reference) {
                     Some(targets) => {
+                        let targets = targets.into_owned();
+                        edges = edges.checked_sub(targets.len()).ok_or(SchemaError { kind: Kind::TooLarge })?;
                         self.nodes[id].edges.extend(targets.into_iter().map(|target| (target, Edge::Same)));
                     }
                     None if is_local => self.nodes[id].is_cut = true,
@@ -168,30 +190,23 @@ impl<'a> Graph<'a> {
                 }
             }
         }
-        is_open
+        Ok(is_open)
     }
 
     /// The nodes that `reference` may lead to; `None` if it leads to none, and to no boolean schema either.
-    fn targets(&self, key: &str, reference: &str) -> Option<Vec<usize>> {
+    fn targets(&self, key: &str, reference: &str) -> Option<Cow<'_, [usize]>> {
         let fragment = self.fragment(reference)?;
-        let mut targets = Vec::new();
-        if fragment.is_empty() || fragment.starts_with('/') {
-            match resolve(self.root, fragment)? {
-                Place::Object(schema) => targets.push(*self.index.get(&std::ptr::from_ref(schema))?),
-                Place::Other(Value::Bool(_)) => {}
-                Place::Other(_) => return None,
-            }
-        } else {
-            targets.extend((0..self.nodes.len()).filter(|&id| is_anchored(self.nodes[id].schema, fragment)));
-            if targets.is_empty() {
-                return None;
-            }
-        }
         if key == "$recursiveRef" {
-            let is_target = |node: &Node<'_>| node.schema.contains_key("$recursiveAnchor");
-            targets.extend((0..self.nodes.len()).filter(|&id| is_target(&self.nodes[id])));
+            return Some(Cow::Borrowed(&self.recursive));
         }
-        Some(targets)
+        if !(fragment.is_empty() || fragment.starts_with('/')) {
+            return self.anchors.get(fragment).map(|ids| Cow::Borrowed(&**ids));
+        }
+        match resolve(self.root, fragment)? {
+            Place::Object(schema) => Some(Cow::Owned(vec![self.id(schema)?])),
+            Place::Other(Value::Bool(_)) => Some(Cow::Borrowed(&[])),
+            Place::Other(_) => None,
+        }
     }
 
     /// The fragment of a reference into this schema.
@@ -395,9 +410,11 @@ fn is_resource(schema: &JsonObject) -> bool {
     ["$id", "id"].into_iter().any(|key| schema.get(key).and_then(Value::as_str).is_some_and(|id| !id.starts_with('#')))
 }
 
-fn is_anchored(schema: &JsonObject, name: &str) -> bool {
-    let is = |key: &str| schema.get(key).and_then(Value::as_str);
-    is("$anchor") == Some(name)
-        || is("$dynamicAnchor") == Some(name)
-        || ["$id", "id"].into_iter().any(|key| is(key).and_then(|id| id.strip_prefix('#')) == Some(name))
+/// The names by which `schema` can be referred to.
+fn anchors(schema: &JsonObject) -> impl Iterator<Item = &str> {
+    ["$anchor", "$dynamicAnchor", "$id", "id"].into_iter().filter_map(|key| {
+        let name = schema.get(key)?.as_str()?;
+        // Up to draft 7 an anchor is an `$id` that is a fragment.
+        if key.ends_with("id") { name.strip_prefix('#') } else { Some(name) }
+    })
 }

@@ -64,7 +64,7 @@ impl HiddenFields {
             return Ok(false);
         }
         let mut graph = Graph::new(self, self.scope(tool), schema);
-        graph.analyse(found.names);
+        graph.analyse(found.names)?;
         for _ in 0..ROUNDS {
             let rewritten = graph.rewrite();
             let scrubbed = rewritten.schema;

@@ -3,6 +3,8 @@
 //! The rule is that nothing gets tighter: what a schema accepted is, without its hidden fields, accepted by what is
 //! written here. The engine validates again, so a looser schema costs nothing and a tighter one would reject good calls.
 
+use std::collections::HashSet;
+
 use rmcp::model::JsonObject;
 use serde_json::Value;
 
@@ -263,15 +265,18 @@ impl Rewriting<'_, '_> {
             let kept: Vec<_> = values.iter().filter(|value| !fields.is_hidden_name(value)).cloned().collect();
             return (!kept.is_empty()).then_some(Value::Array(kept));
         }
-        let mut kept = Vec::with_capacity(values.len());
-        for value in values {
-            let scrubbed = fields.without_hidden(value);
-            // Draft 4 wants them to differ.
-            if scrubbed == *value || !kept.contains(&scrubbed) && !values.contains(&scrubbed) {
-                kept.push(scrubbed);
-            }
+        if !values.iter().any(|value| fields.holds_hidden(value)) {
+            return Some(Value::Array(values.to_vec()));
         }
-        Some(Value::Array(kept))
+        // Draft 4 wants them to differ.
+        let mut seen: HashSet<String> =
+            values.iter().filter(|value| !fields.holds_hidden(value)).map(Value::to_string).collect();
+        let scrubbed = values.iter().filter_map(|value| {
+            let is_untouched = !fields.holds_hidden(value);
+            let value = fields.without_hidden(value);
+            (is_untouched || seen.insert(value.to_string())).then_some(value)
+        });
+        Some(scrubbed.collect())
     }
 
     /// Whether the argument scrub takes the same hidden keys from a value equal to `value` as are taken from it here.

@@ -287,3 +287,21 @@ fn what_cannot_be_looked_at_is_refused() {
         assert!(!HiddenFields::new().iter().any(|name| error.contains(name)));
     }
 }
+
+#[test]
+fn a_schema_made_to_be_slow_is_not() {
+    let many = |value: fn(usize) -> Value| (0..15_000).map(value).collect::<Value>();
+    let started = std::time::Instant::now();
+    for schema in [
+        json!({"not": many(|_| json!({"$anchor": "a", "$ref": "#a"})), "required": ["force"]}),
+        json!({"not": many(|_| json!({"$recursiveAnchor": true, "$recursiveRef": "#"})), "required": ["force"]}),
+        json!({"enum": many(|at| json!({"force": at, "a": at}))}),
+        json!({"allOf": many(|at| json!({"oneOf": [{"$ref": format!("#/allOf/{}", at + 1)}]})), "required": ["force"]}),
+        json!({"description": "force (".repeat(100_000)}),
+        json!({"description": "A. `force` b. ".repeat(50_000)}),
+        json!({"patternProperties": {"(force|".repeat(50_000): {}}}),
+    ] {
+        let _ = HiddenFields::new().scrub_schema(OTHER, &mut arc(schema));
+    }
+    assert!(started.elapsed().as_secs() < 20, "{:?}", started.elapsed());
+}
