@@ -27,6 +27,7 @@
 //!
 //! - `client` (default): `Endpoint` and `EngineClient`, an engine over streamable HTTP or any rmcp transport.
 //! - `stub`: `StubEngine`, a real MCP server on a real socket for examples and tests.
+//! - `webhook-filter`: `WebhookFilter`, a list of hosts that a model may have decisions delivered to.
 //! - `tracing`: events with the target `tower_algenta` for what was stripped, dropped or overridden; never an
 //!   argument's value, a text of the engine's or a token.
 //!
@@ -63,6 +64,8 @@ mod profile;
 #[cfg(feature = "stub")]
 pub mod stub;
 mod tool_names;
+#[cfg(feature = "webhook-filter")]
+pub mod webhook_filter;
 
 pub use argument_scrub::{ArgumentScrub, ArgumentScrubLayer};
 #[cfg(feature = "client")]
@@ -84,6 +87,8 @@ pub use schema_scrub::{SchemaScrub, SchemaScrubLayer};
 pub use stub::StubEngine;
 pub use tool_names::ToolNames;
 pub use toolset::{BoxToolService, Toolset, ToolsetBuilder};
+#[cfg(feature = "webhook-filter")]
+pub use webhook_filter::{WebhookFilter, WebhookFilterLayer};
 
 /// The README's code is run like any other example.
 #[cfg(all(doctest, feature = "client"))]

@@ -1,7 +1,7 @@
 //! What can go wrong with a governed call, so typed that a host cannot mistake it for a result.
 //!
 //! Hosts print errors into tool results. So the `Display`, the `Debug`, the `source()` chain and the
-//! [`ErrorData`](rmcp::ErrorData) of a refusal or a governed failure carry no text of the engine's, no argument value
+//! [`ErrorData`] of a refusal or a governed failure carry no text of the engine's, no argument value
 //! and no name of a hidden field; what the engine wrote, and the error underneath, are behind accessors.
 
 mod failure;

@@ -85,6 +85,14 @@ pub enum InvalidReason {
     TooDeep,
     /// `input_responses` or `request_state` on a governed call: they could carry an approval.
     ContinuationRefused,
+    /// `webhook_url` is no URL that every parser reads alike; write it without user-info and in ASCII.
+    WebhookUrlMalformed,
+    /// `webhook_url` is not HTTPS.
+    WebhookNotHttps,
+    /// The host of `webhook_url` is not on the list.
+    WebhookHostNotAllowed,
+    /// `webhook_url` leads to a loopback, private or other special address.
+    WebhookAddressInternal,
     /// The denial was already overridden once.
     OverrideUsed,
     /// The contract has no override for the gate, or it was granted already.
@@ -105,6 +113,10 @@ impl fmt::Display for InvalidReason {
             }
             Self::TooDeep => "the arguments nest more than 128 levels",
             Self::ContinuationRefused => "a governed call cannot continue an earlier one",
+            Self::WebhookUrlMalformed => "`webhook_url` must be a plain ASCII URL without user-info",
+            Self::WebhookNotHttps => "`webhook_url` must be HTTPS",
+            Self::WebhookHostNotAllowed => "the host of `webhook_url` is not on the list",
+            Self::WebhookAddressInternal => "`webhook_url` leads to an internal address",
             Self::OverrideUsed => "this denial was already overridden once",
             Self::NoOverride => "the contract has no override for this gate",
         })

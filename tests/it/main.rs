@@ -1,5 +1,6 @@
 mod argument_vectors;
 mod client;
+mod closed_world;
 mod composition;
 mod in_process;
 mod layers;
@@ -11,3 +12,4 @@ mod schema_vectors;
 mod stack;
 mod stub;
 mod support;
+mod webhook_filter;
