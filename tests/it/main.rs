@@ -6,6 +6,7 @@ mod in_process;
 mod layers;
 mod name_vectors;
 mod orders;
+mod real_servers;
 mod result_vectors;
 mod schema_random;
 mod schema_vectors;

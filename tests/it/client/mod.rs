@@ -4,7 +4,7 @@ mod calls;
 mod connecting;
 mod endpoint;
 mod legacy;
-mod scripted;
+pub(crate) mod scripted;
 
 use std::{error::Error as StdError, future::poll_fn, time::Duration};
 

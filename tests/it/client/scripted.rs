@@ -14,30 +14,30 @@ use tokio::{
 
 /// One HTTP request that arrived.
 #[derive(Clone, Debug)]
-pub(super) struct Request {
+pub(crate) struct Request {
     /// The request line and the headers, in lower case.
-    pub(super) head: String,
-    pub(super) body: Value,
+    pub(crate) head: String,
+    pub(crate) body: Value,
 }
 
 impl Request {
-    pub(super) fn method(&self) -> &str {
+    pub(crate) fn method(&self) -> &str {
         self.body["method"].as_str().unwrap_or_default()
     }
 
     /// A JSON-RPC response to this request.
-    pub(super) fn result(&self, result: &Value) -> Reply {
+    pub(crate) fn result(&self, result: &Value) -> Reply {
         Reply::json(&json!({"jsonrpc": "2.0", "id": self.body["id"], "result": result}))
     }
 
     /// A JSON-RPC error in answer to this request.
-    pub(super) fn error(&self, code: i32, message: &str, data: &Value) -> Reply {
+    pub(crate) fn error(&self, code: i32, message: &str, data: &Value) -> Reply {
         let error = json!({"code": code, "message": message, "data": data});
         Reply::json(&json!({"jsonrpc": "2.0", "id": self.body["id"], "error": error}))
     }
 
     /// What an engine of 2026-07-28 answers to `server/discover`.
-    pub(super) fn discovered(&self) -> Reply {
+    pub(crate) fn discovered(&self) -> Reply {
         self.result(&json!({
             "resultType": "complete",
             "supportedVersions": ["2026-07-28"],
@@ -48,7 +48,7 @@ impl Request {
     }
 
     /// What an engine of that version answers to `initialize`.
-    pub(super) fn initialized(&self, version: &str) -> Reply {
+    pub(crate) fn initialized(&self, version: &str) -> Reply {
         self.result(&json!({
             "protocolVersion": version,
             "capabilities": {"tools": {}},
@@ -56,33 +56,33 @@ impl Request {
         }))
     }
 
-    pub(super) fn tools(&self, tools: &Value) -> Reply {
+    pub(crate) fn tools(&self, tools: &Value) -> Reply {
         self.result(&json!({"resultType": "complete", "tools": tools, "ttlMs": 0, "cacheScope": "private"}))
     }
 }
 
 /// What the server does with a request.
 #[derive(Clone, Debug)]
-pub(super) enum Reply {
+pub(crate) enum Reply {
     Http { status: u16, headers: String, body: String },
     HangUp,
     Silence,
 }
 
 impl Reply {
-    pub(super) fn new(status: u16, content_type: &str, body: &str) -> Self {
+    pub(crate) fn new(status: u16, content_type: &str, body: &str) -> Self {
         Self::Http { status, headers: format!("content-type: {content_type}\r\n"), body: body.to_owned() }
     }
 
-    pub(super) fn json(body: &Value) -> Self {
+    pub(crate) fn json(body: &Value) -> Self {
         Self::new(200, "application/json", &body.to_string())
     }
 
-    pub(super) fn html(status: u16) -> Self {
+    pub(crate) fn html(status: u16) -> Self {
         Self::new(status, "text/html", "<html><body>It works!</body></html>")
     }
 
-    pub(super) fn header(mut self, line: &str) -> Self {
+    pub(crate) fn header(mut self, line: &str) -> Self {
         if let Self::Http { headers, .. } = &mut self {
             headers.push_str(line);
             headers.push_str("\r\n");
@@ -92,15 +92,15 @@ impl Reply {
 }
 
 /// A server on a real socket. It stops when it is dropped.
-pub(super) struct Scripted {
-    pub(super) url: String,
+pub(crate) struct Scripted {
+    pub(crate) url: String,
     received: Arc<Mutex<Vec<Request>>>,
     connections: Arc<AtomicUsize>,
     _server: JoinSet<()>,
 }
 
 impl Scripted {
-    pub(super) async fn start(answer: impl Fn(&Request) -> Reply + Clone + Send + 'static) -> Self {
+    pub(crate) async fn start(answer: impl Fn(&Request) -> Reply + Clone + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/mcp", listener.local_addr().unwrap());
         let received = Arc::new(Mutex::new(Vec::new()));
@@ -120,12 +120,17 @@ impl Scripted {
     }
 
     /// How many connections were opened.
-    pub(super) fn connections(&self) -> usize {
+    pub(crate) fn connections(&self) -> usize {
         self.connections.load(Ordering::SeqCst)
     }
 
+    /// All requests, in order.
+    pub(crate) fn all(&self) -> Vec<Request> {
+        self.received.lock().unwrap().clone()
+    }
+
     /// The requests with this JSON-RPC method.
-    pub(super) fn received(&self, method: &str) -> Vec<Request> {
+    pub(crate) fn received(&self, method: &str) -> Vec<Request> {
         let received = self.received.lock().unwrap();
         received.iter().filter(|request| request.method() == method).cloned().collect()
     }
