@@ -51,6 +51,7 @@ impl HiddenFields {
         if self.prose == Prose::Keep {
             return false;
         }
+        let first_letters = self.first_letters();
         let bytes = text.as_bytes();
         let mut at = 0;
         while at < bytes.len() {
@@ -59,29 +60,40 @@ impl HiddenFields {
                 continue;
             }
             let start = at;
+            let mut is_ascii = true;
             while at < bytes.len() && in_token(bytes[at]) {
+                is_ascii &= bytes[at].is_ascii();
                 at += 1;
             }
-            if self.is_identifier(text, start..at) {
-                return true;
-            }
-            // A script without spaces writes a name amid its words.
-            if !text[start..at].is_ascii() {
-                let mut run = start;
-                for (index, byte) in bytes[..at].iter().enumerate().skip(start) {
-                    if !byte.is_ascii() {
-                        if run < index && self.is_identifier(text, run..index) {
-                            return true;
-                        }
-                        run = index + 1;
-                    }
-                }
-                if run < at && self.is_identifier(text, run..at) {
+            if is_ascii {
+                if may_start(&bytes[start..at], first_letters) && self.is_identifier(text, start..at) {
                     return true;
                 }
+            } else if self.is_identifier(text, start..at) || self.has_ascii_identifier(text, start..at) {
+                return true;
             }
         }
         false
+    }
+
+    /// Whether one of the ASCII runs of the token at `range` is a hidden field: a script without spaces writes a name
+    /// amid its words.
+    fn has_ascii_identifier(&self, text: &str, range: Range<usize>) -> bool {
+        let mut start = range.start;
+        text[range.clone()].split(|char: char| !char.is_ascii()).any(|run| {
+            // What splits is taken off by length, for an empty run too.
+            let at = start;
+            start += run.len() + text[start + run.len()..].chars().next().map_or(0, char::len_utf8);
+            !run.is_empty() && self.is_identifier(text, at..at + run.len())
+        })
+    }
+
+    /// The letters that hidden names start with, as a set; all, if one starts with another character.
+    fn first_letters(&self) -> u32 {
+        self.iter().fold(0, |letters, name| {
+            let first = name.chars().find(|char| char.is_alphanumeric());
+            letters | first.filter(char::is_ascii_alphabetic).map_or(u32::MAX, |first| 1 << (first as u32 & 31))
+        })
     }
 
     /// Whether the token at `range` in `text` is a hidden field, written as code if its name is a word.
@@ -100,6 +112,12 @@ impl HiddenFields {
 /// and typographic quotes around one are as good as quotes.
 const fn in_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-') || !byte.is_ascii()
+}
+
+/// Whether the first letter of `token` is among `letters`. Settles it for most words of a text.
+fn may_start(token: &[u8], letters: u32) -> bool {
+    letters == u32::MAX
+        || token.iter().find(|byte| byte.is_ascii_alphanumeric()).is_some_and(|first| letters >> (first & 31) & 1 == 1)
 }
 
 /// Whether a word between `before` and `after` is written as code.
