@@ -61,8 +61,8 @@ impl<'a> Graph<'a> {
             fields,
             scope,
             root,
-            nodes: Vec::new(),
-            index: HashMap::new(),
+            nodes: Vec::with_capacity(16),
+            index: HashMap::with_capacity(16),
             anchors: HashMap::new(),
             recursive: vec![0],
         };

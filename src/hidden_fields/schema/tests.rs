@@ -69,6 +69,11 @@ fn what_is_evaluated_no_more_opens_what_is_around_it() {
         around(json!({"patternProperties": {"^(force|a)$": {}}})),
         json!({"allOf": [{"patternProperties": {}}]})
     );
+    let schema = json!({
+        "properties": {"x": {"allOf": [{"$ref": "#/oneOf/0"}], "unevaluatedProperties": false}},
+        "oneOf": [{"required": ["force"], "properties": {"a": {}}}]
+    });
+    assert_eq!(scrub(OTHER, schema)["properties"]["x"], json!({"allOf": [{}]}));
     assert_eq!(
         around(json!({"properties": {"force": {}}})),
         json!({"allOf": [{"properties": {}}], "unevaluatedProperties": false})
@@ -145,6 +150,20 @@ fn arrays_of_scalars_stay_unique() {
     let objects = unique(json!({"type": "object"}));
     assert_eq!(scrub(OTHER, objects.clone())["properties"]["l"].get("uniqueItems"), None);
     assert_eq!(scrub(SIMULATE, objects)["properties"]["l"]["uniqueItems"], true);
+}
+
+#[test]
+fn what_is_loosened_is_not_negated() {
+    for negated in [
+        json!({"uniqueItems": true}),
+        json!({"propertyNames": {"pattern": "^(a|force)$"}}),
+        json!({"const": [{"a": 1}]}),
+        json!({"maxProperties": 1}),
+        json!({"$ref": "https://example.com/other.json"}),
+    ] {
+        let schema = json!({"properties": {"force": {}, "x": {"not": negated}}});
+        assert_eq!(scrub(OTHER, schema), json!({"properties": {"x": {}}}), "{negated}");
+    }
 }
 
 #[test]
