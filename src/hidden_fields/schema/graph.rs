@@ -17,20 +17,21 @@ use serde_json::Value;
 use super::{
     super::{HiddenFields, Scope},
     Kind, SchemaError, VALUE_LIMIT,
-    keyword::{Keyword, Place, accepts_all, has_scalar_items, holds_object, resolve},
+    keyword::{Keyword, Place, has_scalar_items, resolve},
     pattern::Spells,
     reach::{Edge, Reach},
 };
 use crate::decision::METADATA;
 
-struct Node<'a> {
-    schema: &'a JsonObject,
-    edges: Vec<(usize, Edge)>,
-    reach: Reach,
-    shifts: bool,
-    forgets: bool,
+/// A subschema.
+pub(super) struct Node<'a> {
+    pub(super) schema: &'a JsonObject,
+    pub(super) edges: Vec<(usize, Edge)>,
+    pub(super) reach: Reach,
+    pub(super) shifts: bool,
+    pub(super) forgets: bool,
     /// Its references lead nowhere in the scrubbed schema, and go.
-    is_cut: bool,
+    pub(super) is_cut: bool,
     base: Base,
 }
 
@@ -47,7 +48,7 @@ pub(super) struct Graph<'a> {
     pub(super) fields: &'a HiddenFields,
     pub(super) scope: Scope,
     pub(super) root: &'a JsonObject,
-    nodes: Vec<Node<'a>>,
+    pub(super) nodes: Vec<Node<'a>>,
     index: HashMap<*const JsonObject, usize>,
     anchors: HashMap<&'a str, Vec<usize>>,
     /// Where a `$recursiveRef` may lead: to the root, or to what has a `$recursiveAnchor`.
@@ -219,128 +220,8 @@ impl<'a> Graph<'a> {
         if fragment.is_empty() { Some(fragment) } else { fragment.strip_prefix('#') }
     }
 
-    fn spread_reach(&mut self, is_open: bool) {
-        self.nodes[0].reach = Reach::ROOT;
-        let mut names = Vec::new();
-        for node in &self.nodes {
-            names.extend(node.edges.iter().filter(|(_, edge)| *edge == Edge::Name).map(|&(target, _)| target));
-        }
-        for id in names {
-            self.nodes[id].reach = self.nodes[id].reach.and(Reach::NAME);
-        }
-        if is_open {
-            // Whatever stands there may come back to any place of this schema.
-            for node in &mut self.nodes {
-                node.reach = node.reach.and(Reach::STRIPPED).and(Reach::KEPT);
-            }
-        }
-        let mut waiting: Vec<usize> = (0..self.nodes.len()).rev().collect();
-        while let Some(id) = waiting.pop() {
-            let reach = self.nodes[id].reach;
-            for at in 0..self.nodes[id].edges.len() {
-                let (target, edge) = self.nodes[id].edges[at];
-                let old = self.nodes[target].reach;
-                let new = old.and(if reach == Reach::NONE { reach } else { reach.below(edge, self.scope) });
-                if new != old {
-                    self.nodes[target].reach = new;
-                    waiting.push(target);
-                }
-            }
-        }
-    }
-
-    /// Finds what shifts and what forgets, and spreads both to the schemas around.
-    fn spread_doubts(&mut self) {
-        let mut users = vec![Vec::new(); self.nodes.len()];
-        for (id, node) in self.nodes.iter().enumerate() {
-            for &(target, edge) in &node.edges {
-                users[target].push((id, edge));
-            }
-        }
-        let mut waiting = Vec::new();
-        for id in 0..self.nodes.len() {
-            if self.nodes[id].shifts || self.shifts_by_itself(id) {
-                self.nodes[id].shifts = true;
-                waiting.push(id);
-            }
-        }
-        while let Some(id) = waiting.pop() {
-            for &(user, _) in &users[id] {
-                if !self.nodes[user].shifts {
-                    self.nodes[user].shifts = true;
-                    waiting.push(user);
-                }
-            }
-        }
-        for id in 0..self.nodes.len() {
-            if self.nodes[id].forgets || self.forgets_by_itself(id) {
-                self.nodes[id].forgets = true;
-                waiting.push(id);
-            }
-        }
-        while let Some(id) = waiting.pop() {
-            for &(user, edge) in &users[id] {
-                if edge == Edge::Same && !self.nodes[user].forgets {
-                    self.nodes[user].forgets = true;
-                    waiting.push(user);
-                }
-            }
-        }
-    }
-
-    fn shifts_by_itself(&self, id: usize) -> bool {
-        let node = &self.nodes[id];
-        let loses = node.reach.loses_keys();
-        node.is_cut
-            || node.schema.iter().any(|(key, value)| match Keyword::of(key) {
-                Keyword::Properties => has_member(value, |name, _| self.fields.hides(name)),
-                Keyword::PatternProperties => {
-                    has_member(value, |pattern, _| loses || self.fields.spelled_by(pattern) != Spells::Nothing)
-                }
-                Keyword::DependentSchemas | Keyword::Dependencies | Keyword::DependentRequired => {
-                    has_member(value, |name, value| self.fields.hides(name) || self.lists_hidden(value))
-                }
-                Keyword::Names => self.lists_hidden(value),
-                Keyword::AdditionalProperties | Keyword::Unevaluated => loses && !accepts_all(value),
-                Keyword::PropertyNames | Keyword::MinProperties | Keyword::MaxProperties => loses,
-                Keyword::UniqueItems => self.loosens_unique(node.schema, node.reach),
-                Keyword::Const | Keyword::Enum => {
-                    // An object that was told from a constant by a hidden key alone no longer is.
-                    loses && holds_object(value)
-                        || self.fields.holds_hidden(value)
-                        || node.reach.is_name() && (self.lists_hidden(value))
-                }
-                Keyword::Pattern => node.reach.is_name() && value.as_str().is_some_and(|text| self.spells(text)),
-                _ => false,
-            })
-    }
-
-    fn forgets_by_itself(&self, id: usize) -> bool {
-        let node = &self.nodes[id];
-        node.is_cut
-            || node.schema.iter().any(|(key, value)| match Keyword::of(key) {
-                Keyword::Properties => node.reach.keeps_keys() && has_member(value, |name, _| self.fields.hides(name)),
-                Keyword::PatternProperties => has_member(value, |pattern, _| {
-                    let spells = self.fields.spelled_by(pattern);
-                    spells == Spells::AmongOthers || spells == Spells::Only && node.reach.keeps_keys()
-                }),
-                Keyword::DependentSchemas | Keyword::Dependencies => {
-                    has_member(value, |name, _| self.fields.hides(name))
-                }
-                Keyword::If => self.shifts(value),
-                _ => false,
-            })
-    }
-
     pub(super) fn spells(&self, pattern: &str) -> bool {
         self.fields.spelled_by(pattern) != Spells::Nothing
-    }
-
-    fn lists_hidden(&self, value: &Value) -> bool {
-        match value {
-            Value::Array(names) => names.iter().any(|name| self.fields.is_hidden_name(name)),
-            name => self.fields.is_hidden_name(name),
-        }
     }
 
     /// Whether elements that differed may be equal once their hidden keys are gone.
@@ -392,10 +273,6 @@ pub(super) struct Facts {
     pub(super) reach: Reach,
     pub(super) forgets: bool,
     pub(super) is_cut: bool,
-}
-
-fn has_member(members: &Value, test: impl Fn(&str, &Value) -> bool) -> bool {
-    members.as_object().is_some_and(|members| members.iter().any(|(name, value)| test(name, value)))
 }
 
 /// The references that stand in `schema` itself.

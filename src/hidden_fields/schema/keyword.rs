@@ -247,4 +247,12 @@ impl HiddenFields {
     pub(super) fn is_hidden_name(&self, value: &Value) -> bool {
         value.as_str().is_some_and(|name| self.hides(name))
     }
+
+    /// Whether `value`, a list of names or one name, names a hidden field.
+    pub(super) fn lists_hidden(&self, value: &Value) -> bool {
+        match value {
+            Value::Array(names) => names.iter().any(|name| self.is_hidden_name(name)),
+            name => self.is_hidden_name(name),
+        }
+    }
 }

@@ -101,7 +101,7 @@ impl Look<'_> {
                 (Keyword::Dependencies | Keyword::DependentRequired, Value::Object(members)) => {
                     let levels = self.enter(levels, members.len())?;
                     for (name, value) in members {
-                        self.found.names |= self.fields.hides(name) || self.lists_hidden(value);
+                        self.found.names |= self.fields.hides(name) || self.fields.lists_hidden(value);
                         self.subschema(value, area, levels)?;
                     }
                 }
@@ -109,7 +109,7 @@ impl Look<'_> {
                     return Err(SchemaError { kind: Kind::Malformed });
                 }
                 (Keyword::Names, value) => {
-                    self.found.names |= self.lists_hidden(value);
+                    self.found.names |= self.fields.lists_hidden(value);
                     self.data(value, levels)?;
                 }
                 (Keyword::PropertyNames, value) => {
@@ -161,13 +161,6 @@ impl Look<'_> {
                 })
             }
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(()),
-        }
-    }
-
-    fn lists_hidden(&self, value: &Value) -> bool {
-        match value {
-            Value::Array(names) => names.iter().any(|name| self.fields.is_hidden_name(name)),
-            name => self.fields.is_hidden_name(name),
         }
     }
 

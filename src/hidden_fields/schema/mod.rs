@@ -17,6 +17,7 @@ mod look;
 mod pattern;
 mod reach;
 mod rewrite;
+mod spread;
 #[cfg(test)]
 mod tests;
 

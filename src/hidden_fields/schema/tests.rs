@@ -275,6 +275,21 @@ fn prose_alone_weakens_nothing() {
 }
 
 #[test]
+fn what_stays_keeps_its_order() {
+    let before =
+        json!({"z": 1, "properties": {"b": {}, "force": {}, "a": {}}, "a": 2, "required": ["b", "force", "a"]});
+    let after = scrub(OTHER, before.clone());
+    let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    assert_eq!(keys(&after), keys(&before));
+    assert_eq!(keys(&after["properties"]), {
+        let mut keys = keys(&before["properties"]);
+        keys.retain(|key| key != "force");
+        keys
+    });
+    assert_eq!(after["required"], json!(["b", "a"]));
+}
+
+#[test]
 fn a_clean_schema_is_not_touched() {
     for schema in [
         json!({}),
