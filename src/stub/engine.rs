@@ -185,7 +185,7 @@ impl StubEngineBuilder {
         self
     }
 
-    /// Fails every call in this way.
+    /// Fails in this way.
     pub const fn fault(mut self, fault: Fault) -> Self {
         self.settings.fault = Some(fault);
         self

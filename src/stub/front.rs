@@ -1,18 +1,19 @@
 //! The HTTP side: who may come in, and what they brought.
 
-use std::{convert::Infallible, sync::Arc};
+use std::{borrow::Cow, convert::Infallible, sync::Arc};
 
 use http_body_util::{BodyExt, Full, combinators::BoxBody};
 use hyper::{
     HeaderMap, Method, Request, Response, StatusCode,
     body::{Bytes, Incoming},
-    header::{AUTHORIZATION, WWW_AUTHENTICATE},
+    header::{AUTHORIZATION, HeaderValue, WWW_AUTHENTICATE},
 };
 use hyper_util::rt::TokioIo;
 use rmcp::transport::streamable_http_server::{StreamableHttpService, session::local::LocalSessionManager};
+use serde_json::Value;
 use tokio::{net::TcpStream, sync::Notify};
 
-use super::{engine::Shared, server::Server};
+use super::{Fault, engine::Shared, server::Server};
 
 /// Where the MCP endpoint is.
 pub(super) const PATH: &str = "/mcp";
@@ -56,12 +57,11 @@ impl Front {
             return refusal(StatusCode::NOT_FOUND, "Not Found");
         }
         if !self.admits(request.headers()) {
-            let mut response = refusal(StatusCode::UNAUTHORIZED, "Unauthorized");
-            response.headers_mut().insert(WWW_AUTHENTICATE, hyper::header::HeaderValue::from_static("Bearer"));
-            return response;
+            return unauthorized();
         }
+        let fault = self.shared.settings.fault;
         if request.method() != Method::POST {
-            return self.mcp.handle(request).await;
+            return distorted(fault, self.mcp.handle(request).await);
         }
         let shared = self.shared;
         let entry = shared.record.open(request.headers().clone());
@@ -73,7 +73,15 @@ impl Front {
                 frame
             })
         });
-        self.mcp.handle(request).await
+        if fault != Some(Fault::Unauthorized) {
+            return distorted(fault, self.mcp.handle(request).await);
+        }
+        let (parts, body) = request.into_parts();
+        match body.collect().await.map(http_body_util::Collected::to_bytes) {
+            Ok(body) if is_call(&body) => unauthorized(),
+            Ok(body) => self.mcp.handle(Request::from_parts(parts, Full::new(body))).await,
+            Err(_) => refusal(StatusCode::BAD_REQUEST, "Bad Request"),
+        }
     }
 
     fn admits(&self, headers: &HeaderMap) -> bool {
@@ -83,6 +91,45 @@ impl Front {
             .and_then(|value| value.to_str().ok()?.split_once(' '))
             .is_some_and(|(scheme, given)| scheme.eq_ignore_ascii_case("bearer") && given == token)
     }
+}
+
+/// Whether the body is a `tools/call`.
+fn is_call(body: &[u8]) -> bool {
+    serde_json::from_slice(body).is_ok_and(|message: Value| message["method"] == "tools/call")
+}
+
+/// The response, with every message of its event stream as the fault has it.
+fn distorted(
+    fault: Option<Fault>,
+    response: Response<BoxBody<Bytes, Infallible>>,
+) -> Response<BoxBody<Bytes, Infallible>> {
+    let Some(fault) = fault.filter(|fault| fault.distorts()) else { return response };
+    response.map(|body| {
+        // rmcp's server writes an event in one frame.
+        body.map_frame(move |frame| frame.map_data(|event| distorted_event(fault, &event))).boxed()
+    })
+}
+
+fn distorted_event(fault: Fault, event: &Bytes) -> Bytes {
+    let text = String::from_utf8_lossy(event);
+    let lines: String = text.split_inclusive('\n').map(|line| distorted_line(fault, line)).collect();
+    lines.into()
+}
+
+fn distorted_line(fault: Fault, line: &str) -> Cow<'_, str> {
+    match line.strip_prefix("data: ").map(serde_json::from_str) {
+        Some(Ok(mut message)) => {
+            fault.distort(&mut message);
+            format!("data: {message}\n").into()
+        }
+        _ => line.into(),
+    }
+}
+
+fn unauthorized() -> Response<BoxBody<Bytes, Infallible>> {
+    let mut response = refusal(StatusCode::UNAUTHORIZED, "Unauthorized");
+    response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    response
 }
 
 fn refusal(status: StatusCode, reason: &'static str) -> Response<BoxBody<Bytes, Infallible>> {

@@ -32,9 +32,20 @@ impl ServerHandler for Server {
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         self.0.record.entries().lists += 1;
+        let cursor = request.and_then(|params| params.cursor);
+        let fault = self.0.settings.fault;
+        match fault {
+            Some(Fault::EmptyPage) if cursor.is_none() => return Ok(page(&[], Some(FIRST.to_owned()))),
+            Some(Fault::EndlessCursors) => {
+                let read: u64 = cursor.and_then(|cursor| cursor.parse().ok()).unwrap_or_default();
+                return Ok(page(&[], Some((read + 1).to_string())));
+            }
+            _ => {}
+        }
         let tools = &self.0.tools;
-        let start = match request.and_then(|params| params.cursor) {
+        let start = match cursor {
             None => 0,
+            Some(cursor) if fault == Some(Fault::EmptyPage) && cursor == FIRST => 0,
             // A cursor is where the page starts: opaque to a client, and nothing to keep between requests.
             Some(cursor) => cursor
                 .parse()
@@ -46,8 +57,13 @@ impl ServerHandler for Server {
             0 => tools.len(),
             size => tools.len().min(start.saturating_add(size)),
         };
-        let mut page = ListToolsResult::with_all_items(tools[start..end].to_vec());
-        page.next_cursor = (end < tools.len()).then(|| end.to_string());
+        let mut page = page(&tools[start..end], (end < tools.len()).then(|| end.to_string()));
+        if fault == Some(Fault::DuplicateNames) {
+            page.tools.extend(tools[start..end].iter().cloned().map(|mut tool| {
+                tool.description = Some("The same, once more.".into());
+                tool
+            }));
+        }
         Ok(page)
     }
 
@@ -67,11 +83,12 @@ impl ServerHandler for Server {
         }
         let mut answer = self.run(tool, &request.arguments.unwrap_or_default())?;
         match settings.fault {
-            None | Some(Fault::DropBefore) => {}
             Some(Fault::EmptyResult) => return Ok(CallToolResult::success(Vec::new()).into()),
             Some(Fault::ServerError) => answer = upstream_unavailable(),
             Some(Fault::Hang) => return self.cancelled(&context).await,
             Some(Fault::DropAfter) => return self.hang_up(&context).await,
+            // The others are done, or are for the front, or for lists.
+            _ => {}
         }
         if !settings.delay.is_zero() {
             // rmcp leaves a cancelled handler running; without this, the answer would come to nobody.
@@ -155,6 +172,15 @@ impl Server {
         context.ct.cancelled().await;
         Err(ErrorData::internal_error("hung up", None))
     }
+}
+
+/// The cursor from an empty page to the tools.
+const FIRST: &str = "first";
+
+fn page(tools: &[Tool], next_cursor: Option<String>) -> ListToolsResult {
+    let mut page = ListToolsResult::with_all_items(tools.to_vec());
+    page.next_cursor = next_cursor;
+    page
 }
 
 fn rows() -> Value {

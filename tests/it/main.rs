@@ -2,6 +2,7 @@ mod argument_vectors;
 mod client;
 mod closed_world;
 mod composition;
+mod faults;
 mod in_process;
 mod layers;
 mod name_vectors;
