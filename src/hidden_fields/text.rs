@@ -65,24 +65,43 @@ fn unescaped(text: &str, quote: char) -> impl Iterator<Item = usize> {
     })
 }
 
-/// `text` with JSON's escapes decoded; what doesn't decode, a lone surrogate too, becomes U+FFFD.
+/// `text` with its escapes decoded, those of laxer parsers too; what doesn't decode, a lone surrogate for one, becomes
+/// U+FFFD.
 fn decoded(text: &str) -> String {
     let mut decoded = String::new();
     let mut units = Vec::new();
     let mut chars = text.chars();
     while let Some(char) = chars.next() {
         let escape = if char == '\\' { chars.next() } else { None };
-        if escape == Some('u') {
-            let digits = chars.as_str().get(..4).unwrap_or_default();
-            units.push(u16::from_str_radix(digits, 16).unwrap_or(0xd800));
-            chars = chars.as_str().get(4..).unwrap_or_default().chars();
+        let hex = match escape {
+            Some('u') => code_unit(chars.as_str(), 4),
+            Some('x') => code_unit(chars.as_str(), 2),
+            _ => None,
+        };
+        if let Some((unit, rest)) = hex {
+            units.push(unit);
+            chars = rest.chars();
             continue;
         }
         flush(&mut units, &mut decoded);
-        decoded.push(escape.unwrap_or(char));
+        decoded.push(match escape {
+            None => char,
+            Some('u' | 'x') => char::REPLACEMENT_CHARACTER,
+            // White space and control characters, which are no letters of a name.
+            Some('b' | 'f' | 'n' | 'r' | 't' | 'v' | '0') => ' ',
+            Some(escaped) => escaped,
+        });
     }
     flush(&mut units, &mut decoded);
     decoded
+}
+
+/// The number that `text` begins with, of so many hexadecimal digits, and what follows.
+fn code_unit(text: &str, digits: usize) -> Option<(u16, &str)> {
+    let (number, rest) = text.split_at_checked(digits)?;
+    // The radix alone would let a sign through.
+    let is_hex = number.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_hex.then(|| u16::from_str_radix(number, 16).ok()).flatten().map(|unit| (unit, rest))
 }
 
 fn flush(units: &mut Vec<u16>, decoded: &mut String) {
@@ -220,6 +239,10 @@ mod tests {
             "{'force': True}",
             r#"{"a":1} {"override_safety":1}"#,
             r#"{"it's": NaN, "force": 1}"#,
+            r#"{"\nforce": NaN}"#,
+            r#"{"force\t": NaN}"#,
+            r#"{"\uforce": NaN}"#,
+            r"{'\x66orce\0': 1}",
         ] {
             assert_eq!(search(text), Text::Doubtful, "{text}");
         }
