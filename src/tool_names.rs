@@ -65,10 +65,12 @@ impl ToolNames {
     }
 
     /// The logical name of `wire`, if it is one that a layer can vouch for: well formed, and no look-alike.
+    ///
+    /// Both names are looked at: a prefix of `execute_` would leave no more than `decision` of a look-alike.
     #[inline]
     pub(crate) fn vouched<'a>(&self, wire: &'a str) -> Option<&'a str> {
-        self.logical(wire)
-            .filter(|name| is_contract_tool(name) || (is_well_formed(name) && !ends_like_execute_decision(name)))
+        let is_look_alike = |name| ends_like_execute_decision(name) || ends_like_execute_decision(wire);
+        self.logical(wire).filter(|name| is_contract_tool(name) || (is_well_formed(name) && !is_look_alike(name)))
     }
 }
 
@@ -136,6 +138,8 @@ mod tests {
         }
         assert!(ToolNames::prefixed("a_").is_look_alike("execute_decision"));
         assert!(!ToolNames::prefixed("a_").is_look_alike("a_execute_decision"));
+        assert_eq!(ToolNames::prefixed("execute_").vouched("execute_decision"), None);
+        assert_eq!(ToolNames::prefixed("execute_").vouched("execute_execute_decision"), Some("execute_decision"));
     }
 
     #[test]
