@@ -13,7 +13,7 @@ use rmcp::{
 };
 
 use super::{
-    BearerToken, CallError, CallErrorKind, ConnectError, ConnectErrorKind, Endpoint, EngineClient,
+    CallError, CallErrorKind, ConnectError, ConnectErrorKind, Endpoint, EngineClient,
     endpoint::{CALL_TIMEOUT, CONNECT_TIMEOUT},
     engine_client::Shared,
     retry::BoundedRetry,
@@ -59,9 +59,38 @@ impl EngineClient {
     {
         let connect = async {
             let session = handshake(transport, auto()).await;
-            finish(session.map_err(|error| ConnectError::from_handshake(error, None))?, None, CALL_TIMEOUT).await
+            let session = session.map_err(|error| ConnectError::from_handshake(error, None))?;
+            finish(Shared::running(session, None), CALL_TIMEOUT).await
         };
         within(CONNECT_TIMEOUT, connect).await.map_err(|error| Error::NotSent(Box::new(error)))
+    }
+
+    /// Starts an engine as a child process, and connects to it. See [`ChildProcess`](super::ChildProcess).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotSent`] with a [`ConnectError`]: when it does not start, or ends during the handshake.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime with its I/O and time drivers.
+    #[cfg(feature = "child-process")]
+    pub async fn spawn(child: super::ChildProcess) -> Result<Self, Error> {
+        let (connect_timeout, call_timeout) = (child.connect_timeout, child.call_timeout);
+        let connect = async {
+            let (transport, exit) =
+                child.start().map_err(|error| ConnectError::new(ConnectErrorKind::NotStarted).with_source(error))?;
+            match handshake(transport, auto()).await {
+                Ok(session) => finish(Shared::running(session, None).of_child(exit), call_timeout).await,
+                Err(error) => Err(match (ConnectError::from_handshake(error, None), exit.soon().await) {
+                    (error, Some(status)) if error.kind() == ConnectErrorKind::Closed => {
+                        ConnectError::new(ConnectErrorKind::Exited(status))
+                    }
+                    (error, _) => error,
+                }),
+            }
+        };
+        within(connect_timeout, connect).await.map_err(|error| Error::NotSent(Box::new(error)))
     }
 
     async fn connect_over_http(endpoint: &Endpoint) -> Result<Self, ConnectError> {
@@ -84,7 +113,7 @@ impl EngineClient {
         };
         let token = endpoint.bearer_token();
         let session = session.map_err(|error| ConnectError::from_handshake(error, token))?;
-        finish(session, token.cloned(), endpoint.call_timeout).await
+        finish(Shared::running(session, token.cloned()), endpoint.call_timeout).await
     }
 }
 
@@ -115,12 +144,8 @@ fn auto() -> ClientLifecycleMode {
 }
 
 /// Checks what was agreed on, and reads the first list.
-async fn finish(
-    session: RunningService<RoleClient, ClientConfig>,
-    token: Option<BearerToken>,
-    call_timeout: Duration,
-) -> Result<EngineClient, ConnectError> {
-    let client = EngineClient::new(Shared::running(session, token), call_timeout);
+async fn finish(shared: Shared, call_timeout: Duration) -> Result<EngineClient, ConnectError> {
+    let client = EngineClient::new(shared, call_timeout);
     match client.protocol_version() {
         // Engines that want arguments in headers exist in this version only.
         Some(version) if version == ProtocolVersion::V_2026_07_28 => first_list(&client).await.map(|()| client),

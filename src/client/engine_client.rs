@@ -14,8 +14,7 @@ use std::{
 use rmcp::{
     RoleClient, ServiceError,
     model::{
-        CallToolRequest, CallToolResponse, ListToolsRequest, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
-        ServerPeerInfo,
+        CallToolRequest, ListToolsRequest, ListToolsResult, PaginatedRequestParams, ProtocolVersion, ServerPeerInfo,
     },
     service::{Peer, QuitReason, RunningService, Service as Handler},
 };
@@ -170,6 +169,8 @@ pub(super) struct Shared {
     stale_lists_off: OnceCell<()>,
     // For the errors that quote it.
     token: Option<BearerToken>,
+    #[cfg(feature = "child-process")]
+    exit: Option<super::child_process::Exit>,
 }
 
 impl Shared {
@@ -187,7 +188,16 @@ impl Shared {
             closed: AtomicBool::new(false),
             stale_lists_off: OnceCell::new(),
             token,
+            #[cfg(feature = "child-process")]
+            exit: None,
         }
+    }
+
+    /// Says what the engine's process ended with, if it is a child of ours.
+    #[cfg(feature = "child-process")]
+    pub(super) fn of_child(mut self, exit: super::child_process::Exit) -> Self {
+        self.exit = Some(exit);
+        self
     }
 
     fn is_closed(&self) -> bool {
@@ -195,7 +205,13 @@ impl Shared {
     }
 
     fn check_open(&self) -> Result<(), Error> {
-        if self.is_closed() { Err(CallError::new(CallErrorKind::Closed).into()) } else { Ok(()) }
+        if !self.is_closed() {
+            return Ok(());
+        }
+        let error = CallError::new(CallErrorKind::Closed);
+        #[cfg(feature = "child-process")]
+        let error = error.with_exit(self.exit.as_ref().and_then(super::child_process::Exit::status));
+        Err(error.into())
     }
 
     async fn send(&self, request: ToolRequest) -> Result<ToolResponse, Error> {
@@ -211,8 +227,10 @@ impl Shared {
                 params.meta = meta::take(params.meta, &mut extensions);
                 self.check_open()?;
                 // Not `call_tool`: it answers a request for input by calling again.
-                let response = self.peer.call_tool_once(params).await;
-                response.map(CallToolResponse::into).map_err(|error| self.error(error, UnexpectedResponse::TO_CALL))
+                match self.peer.call_tool_once(params).await {
+                    Ok(response) => Ok(response.into()),
+                    Err(error) => Err(self.error(error, UnexpectedResponse::TO_CALL).await),
+                }
             }
         }
     }
@@ -225,26 +243,34 @@ impl Shared {
                 self.peer.set_response_cache_config(config).await;
             })
             .await;
-        self.peer.list_tools(params).await.map_err(|error| self.error(error, UnexpectedResponse::TO_LIST))
+        match self.peer.list_tools(params).await {
+            Ok(page) => Ok(page),
+            Err(error) => Err(self.error(error, UnexpectedResponse::TO_LIST).await),
+        }
     }
 
-    fn error(&self, error: ServiceError, unexpected: UnexpectedResponse) -> Error {
-        let kind = match error {
+    #[cfg_attr(not(feature = "child-process"), expect(clippy::unused_async, reason = "only a child is waited for"))]
+    async fn error(&self, error: ServiceError, unexpected: UnexpectedResponse) -> Error {
+        let error = match error {
             ServiceError::McpError(mut error) => {
                 if let Some(token) = &self.token {
                     token.redact(&mut error);
                 }
                 return Error::Upstream(Box::new(error));
             }
-            ServiceError::TransportSend(error) => return CallError::from(Failure::from(error)).into(),
+            ServiceError::TransportSend(error) => CallError::from(Failure::from(error)),
             ServiceError::UnexpectedResponse => return Error::UnexpectedResponse(unexpected),
             // It was open when the request was handed over, so nobody knows how far that came.
-            ServiceError::TransportClosed => CallErrorKind::Lost,
-            ServiceError::Cancelled { .. } => CallErrorKind::Cancelled,
-            ServiceError::Timeout { timeout } => CallErrorKind::TimedOut(timeout),
+            ServiceError::TransportClosed => CallError::new(CallErrorKind::Lost),
+            ServiceError::Cancelled { .. } => CallError::new(CallErrorKind::Cancelled),
+            ServiceError::Timeout { timeout } => CallError::new(CallErrorKind::TimedOut(timeout)),
             other => return Error::Upstream(Box::new(other)),
         };
-        CallError::new(kind).into()
+        #[cfg(feature = "child-process")]
+        if let (CallErrorKind::Lost, Some(exit)) = (error.kind(), &self.exit) {
+            return error.with_exit(exit.soon().await).into();
+        }
+        error.into()
     }
 }
 

@@ -1,6 +1,6 @@
 //! What can go wrong between this process and an engine.
 
-use std::{error, fmt, time::Duration};
+use std::{error, fmt, process::ExitStatus, time::Duration};
 
 use super::failure::{Failure, Reason};
 use crate::BoxError;
@@ -38,6 +38,10 @@ pub enum ConnectErrorKind {
     ProtocolMismatch,
     /// The connection closed before the handshake was over.
     Closed,
+    /// The engine's program could not be started.
+    NotStarted,
+    /// The engine's process ended before the handshake was over.
+    Exited(ExitStatus),
     /// The HTTP client could not be set up.
     Setup,
 }
@@ -136,6 +140,16 @@ impl fmt::Display for ConnectError {
             ConnectErrorKind::Closed => {
                 f.write_str("closed the connection during the handshake: is `ALGENTA_BASE_URL` an MCP endpoint?")
             }
+            ConnectErrorKind::NotStarted => {
+                f.write_str("could not be started")?;
+                if let Some(root) = self.source.as_deref().and_then(root) {
+                    write!(f, " ({root})")?;
+                }
+                f.write_str(": is the command right, and the working folder?")
+            }
+            ConnectErrorKind::Exited(status) => {
+                write!(f, "ended during the handshake ({status}): its standard error may say why")
+            }
             ConnectErrorKind::Setup => {
                 f.write_str("was not called: the HTTP client could not be set up; check the system's certificates")
             }
@@ -166,6 +180,7 @@ impl error::Error for ConnectError {
 /// [`Error::Upstream`](crate::Error::Upstream).
 pub struct CallError {
     kind: CallErrorKind,
+    exit: Option<ExitStatus>,
     source: Option<BoxError>,
 }
 
@@ -197,13 +212,25 @@ pub enum CallErrorKind {
 
 impl CallError {
     pub(super) const fn new(kind: CallErrorKind) -> Self {
-        Self { kind, source: None }
+        Self { kind, exit: None, source: None }
+    }
+
+    #[cfg(feature = "child-process")]
+    pub(super) const fn with_exit(mut self, exit: Option<ExitStatus>) -> Self {
+        self.exit = exit;
+        self
     }
 
     /// How the request failed.
     #[must_use]
     pub const fn kind(&self) -> CallErrorKind {
         self.kind
+    }
+
+    /// What the engine's process ended with, if it is a child process that has.
+    #[must_use]
+    pub const fn exit_status(&self) -> Option<ExitStatus> {
+        self.exit
     }
 
     /// Whether the engine refused the token, or the lack of one.
@@ -229,7 +256,7 @@ impl From<Failure> for CallError {
             Reason::Unreadable => CallErrorKind::Unreadable,
             Reason::Lost => CallErrorKind::Lost,
         };
-        Self { kind, source: failure.source }
+        Self { kind, exit: None, source: failure.source }
     }
 }
 
@@ -249,7 +276,10 @@ impl fmt::Display for CallError {
                 }
                 f.write_str(": is it still running?")
             }
-            CallErrorKind::Closed => f.write_str("the connection to the engine is closed: connect again"),
+            CallErrorKind::Closed => match self.exit {
+                Some(status) => write!(f, "the engine's process has ended ({status}): start it again"),
+                None => f.write_str("the connection to the engine is closed: connect again"),
+            },
             CallErrorKind::TimedOut(limit) => write!(f, "the engine did not answer within {limit:?}"),
             CallErrorKind::Unauthorized => {
                 f.write_str("the engine wants a valid token (HTTP 401): check `ALGENTA_API_KEY`")
@@ -261,14 +291,21 @@ impl fmt::Display for CallError {
             CallErrorKind::SessionLost => f.write_str("the engine no longer knows the session: connect again"),
             CallErrorKind::Unreadable => f.write_str("the engine's answer does not fit the protocol"),
             CallErrorKind::Cancelled => f.write_str("the request was cancelled"),
-            CallErrorKind::Lost => f.write_str("the connection to the engine was lost before its answer came"),
+            CallErrorKind::Lost => match self.exit {
+                Some(status) => write!(f, "the engine's process ended ({status}) before its answer came"),
+                None => f.write_str("the connection to the engine was lost before its answer came"),
+            },
         }
     }
 }
 
 impl fmt::Debug for CallError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CallError").field("kind", &self.kind).field("source", &self.source).finish()
+        f.debug_struct("CallError")
+            .field("kind", &self.kind)
+            .field("exit", &self.exit)
+            .field("source", &self.source)
+            .finish()
     }
 }
 

@@ -1,7 +1,8 @@
 //! An engine over the network: where it is, and a service that calls it.
 //!
 //! [`Endpoint`] says where the engine is and with which token; [`EngineClient`] is a [`Service`] over the connection:
-//! streamable HTTP, any other rmcp transport, or an rmcp peer that you already have. It governs nothing. Put the layers
+//! streamable HTTP, a child process (feature `child-process`), any other rmcp transport, or an rmcp peer that you already
+//! have. It governs nothing. Put the layers
 //! around it, or let a [`Toolset`](crate::Toolset) do it.
 //!
 //! [`Service`]: tower_service::Service
@@ -57,6 +58,8 @@
 //! Inside is a [`ConnectError`] or a [`CallError`] that says what to do, or the [`ErrorData`](rmcp::ErrorData) that the
 //! engine answered with. No text of these errors contains the token, even if the engine quotes it.
 
+#[cfg(feature = "child-process")]
+mod child_process;
 mod connect;
 mod endpoint;
 mod engine_client;
@@ -66,6 +69,8 @@ mod meta;
 mod retry;
 mod token;
 
+#[cfg(feature = "child-process")]
+pub use child_process::ChildProcess;
 pub use endpoint::{Endpoint, EndpointError, EndpointErrorKind, EndpointSource};
 pub use engine_client::{EngineClient, ResponseFuture};
 pub use error::{CallError, CallErrorKind, ConnectError, ConnectErrorKind};

@@ -1,6 +1,8 @@
 //! The client: against the stub, against servers written by hand, and without any.
 
 mod calls;
+#[cfg(target_os = "linux")]
+mod child_process;
 mod connecting;
 mod endpoint;
 mod legacy;
