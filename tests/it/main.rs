@@ -1,12 +1,16 @@
 mod argument_vectors;
+mod checks;
 mod client;
 mod closed_world;
 mod composition;
+mod differential;
 mod faults;
 mod in_process;
 mod layers;
+mod model;
 mod name_vectors;
 mod orders;
+mod random;
 mod real_servers;
 mod result_vectors;
 mod schema_random;

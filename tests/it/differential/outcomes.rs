@@ -1,0 +1,259 @@
+//! Answers to `execute_decision`.
+
+use rmcp::{
+    ErrorData,
+    model::{CallToolResult, ErrorCode},
+};
+use serde_json::{Value, json};
+use tower_algenta::{BoxError, Error, ReceiptMappingLayer, ToolRequest, ToolResponse};
+
+use super::{cases, through};
+use crate::{
+    model::outcome::{self, Asked, Class},
+    random::Random,
+    support::object,
+};
+
+const ASKED: Asked<'_> = Asked { decision_id: "d", webhook_url: "w" };
+
+/// The crate's class of an outcome.
+pub(crate) fn class(outcome: &Result<ToolResponse, Error>) -> Class {
+    match outcome {
+        Ok(ToolResponse::Call(outcome)) if outcome.receipt().is_some() => Class::Receipt,
+        Ok(ToolResponse::Call(outcome)) => {
+            assert_eq!(outcome.result().unwrap().is_error, Some(true), "an answer that is neither passed");
+            Class::ToolError
+        }
+        Err(Error::Denied(denial)) => Class::Denied(denial.gate().as_str().to_owned()),
+        Err(Error::ExecutionFailed(_)) => Class::Failed,
+        Err(Error::OutcomeUnknown(_)) => Class::Unknown,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn executed(
+    answer: impl Fn() -> Result<ToolResponse, BoxError> + Clone + Send + Sync + 'static,
+) -> Result<ToolResponse, Error> {
+    let arguments = object(&json!({"decision_id": ASKED.decision_id, "webhook_url": ASKED.webhook_url}));
+    let call = ToolRequest::call("execute_decision", arguments);
+    let (outcome, received) = through(&ReceiptMappingLayer::new(), call, answer);
+    assert_eq!(received.len(), 1);
+    outcome
+}
+
+/// Compares one result, given as it stands on the wire.
+#[track_caller]
+pub(crate) fn compare(result: &Value) -> Class {
+    let decoded: CallToolResult = serde_json::from_value(result.clone()).unwrap();
+    let actual = class(&executed(move || Ok(decoded.clone().into())));
+    let expected = outcome::of_result(ASKED, result);
+    assert!(expected.admits(&actual), "{expected:?}, but {actual:?}: {result:#}");
+    actual
+}
+
+struct Answers(Random);
+
+impl Answers {
+    fn receipt(&mut self) -> Value {
+        let mut receipt = json!({
+            "decision_id": "d", "webhook_url": "w", "execution_status": "delivered", "executed_at": "now"
+        });
+        for _ in 0..self.0.below(3) {
+            let (field, values) = [
+                ("decision_id", json!(["d2", null, "D", "d"])),
+                ("webhook_url", json!(["w/", null, "w"])),
+                ("execution_status", json!(["failed", "delivered", "pending", "Delivered", true, null])),
+                ("executed_at", json!(["then", null, 5])),
+                ("response_code", json!([200, null, true, "200", 70000, -1, 200.5])),
+                ("safety_overridden", json!([true, false, null, "false"])),
+                ("manifest_version", json!(["1", 3, null, []])),
+                ("policy_snapshot_id", json!(["p", null, 1])),
+                ("schema_snapshot_id", json!(["s", null, 1])),
+                ("payload_summary", json!([{"error": 1}, {"gate": "confidence"}, null])),
+                ("error", json!([null, "e", {"status_code": 404}])),
+                ("gate", json!(["confidence", null])),
+                ("status_code", json!([409, 200])),
+                ("result", json!([{}])),
+                ("region", json!(["eu", {"code": "execution_blocked_quota"}])),
+            ][self.0.below(15)]
+            .clone();
+            let values = values.as_array().unwrap();
+            receipt[field] = values[self.0.below(values.len())].clone();
+        }
+        if self.0.one_in(8) {
+            let field = self.0.pick(&["decision_id", "webhook_url", "execution_status", "executed_at"]);
+            receipt.as_object_mut().unwrap().remove(field);
+        }
+        receipt
+    }
+
+    fn denial(&mut self) -> Value {
+        let gate = self.0.pick(&["idempotency", "confidence", "risk_floor", "quota"]);
+        let mut body = json!({
+            "code": format!("execution_blocked_{gate}"), "gate": gate, "message": "m", "override_hint": "Set force=true"
+        });
+        match self.0.below(12) {
+            0 => body["gate"] = Value::Null,
+            1 => body["code"] = Value::Null,
+            2 => body["code"] = json!("execution_blocked_"),
+            3 => body["gate"] = json!("Confidence"),
+            4 => body["gate"] = json!(5),
+            5 => body["code"] = json!("rate_limit_exceeded"),
+            6 => body["status_code"] = json!(409),
+            7 => {
+                body.as_object_mut().unwrap().remove("gate");
+            }
+            8 => {
+                body.as_object_mut().unwrap().remove("code");
+            }
+            _ => {}
+        }
+        self.wrapped(body)
+    }
+
+    /// As REST bodies and envelopes nest.
+    fn wrapped(&mut self, body: Value) -> Value {
+        match self.0.below(8) {
+            0 => body,
+            1 => json!({"detail": body}),
+            2 => json!({"detail": {"error": body}}),
+            3 => json!({"error": body, "request_id": "r"}),
+            4 => json!({"data": body}),
+            _ => json!({"error": body}),
+        }
+    }
+
+    fn error(&mut self) -> Value {
+        let statuses = json!([400, 403, 404, 429, 408, 409, 425, 499, 500, 503, "404", 404.5, 200, null]);
+        let common = if self.0.one_in(2) { 4 } else { 14 };
+        let status = statuses[self.0.below(common)].clone();
+        let message = match self.0.below(4) {
+            0 => format!("API error 409: {}", self.denial()),
+            1 => format!("echo {} and {}", self.denial(), self.receipt()),
+            2 => "{".to_owned(),
+            _ => "m".to_owned(),
+        };
+        let code = self.0.pick(&["not_found", "invalid_arguments", "server_error", "", "execution_blocked_confidence"]);
+        match self.0.below(8) {
+            0 => json!({"error": "a string"}),
+            1 => json!({"Error": {"status_code": status}}),
+            2 => json!({"detail": {"error": {"message": message, "status_code": status}}}),
+            3 => json!({"error": {"status_code": status}, "request_id": "r"}),
+            4 => json!({"error": null}),
+            _ => json!({"error": {"code": code, "message": message, "status_code": status}}),
+        }
+    }
+
+    fn body(&mut self) -> Value {
+        let body = match self.0.below(10) {
+            0..=3 => self.receipt(),
+            4 | 5 => self.denial(),
+            6 | 7 => self.error(),
+            8 => json!({}),
+            _ => [json!([1]), json!("s"), json!(5), Value::Null, json!([self.receipt()])][self.0.below(5)].clone(),
+        };
+        match self.0.below(10) {
+            0 => json!({"result": body}),
+            1 => json!({"result": body.to_string()}),
+            2 => json!({"result": body, "x": 1}),
+            _ => body,
+        }
+    }
+
+    fn text(&mut self, body: &Value) -> String {
+        match self.0.below(8) {
+            0 => format!("Error executing tool execute_decision: {body}"),
+            1 => format!("Error calling tool {{x}}: {body} tail"),
+            2 => format!("{{\"trace\": [1, {body}"),
+            3 => format!("{body:#}\n"),
+            4 => self.0.pick(&["prose", "", "{", "{}", "{\"a\":", "[1]", "null", "\"s\"", "\u{e9}{\"a"]).to_owned(),
+            _ => body.to_string(),
+        }
+    }
+
+    fn result(&mut self) -> Value {
+        let body = self.body();
+        let mut content = Vec::new();
+        for _ in 0..[1, 1, 1, 2, 0, 3][self.0.below(6)] {
+            let body = if self.0.one_in(4) { self.body() } else { body.clone() };
+            content.push(match self.0.below(12) {
+                0 => json!({"type": "image", "data": "AA==", "mimeType": "image/png"}),
+                1 => json!({"type": "resource", "resource": {"uri": "file:///x", "text": self.text(&body)}}),
+                _ => json!({"type": "text", "text": self.text(&body)}),
+            });
+        }
+        let mut result = json!({"content": content});
+        match self.0.below(4) {
+            0 => result["isError"] = json!(true),
+            1 => result["isError"] = json!(false),
+            _ => {}
+        }
+        match self.0.below(4) {
+            0 => result["structuredContent"] = body,
+            1 if self.0.one_in(2) => result["structuredContent"] = self.body(),
+            _ => {}
+        }
+        result
+    }
+}
+
+#[test]
+fn results_end_as_in_the_model() {
+    let mut random = Answers(Random::new(0x005e_ed04));
+    let mut seen = std::collections::BTreeMap::new();
+    for _ in 0..cases() {
+        let class = compare(&random.result());
+        *seen.entry(format!("{class:?}").split('(').next().unwrap().to_owned()).or_insert(0) += 1;
+    }
+    assert_eq!(seen.len(), 5, "every class is met: {seen:?}");
+    assert!(seen.values().all(|count| *count * 200 > cases()), "and none by chance: {seen:?}");
+}
+
+#[test]
+fn json_rpc_errors_end_as_in_the_model() {
+    let mut random = Answers(Random::new(0x005e_ed05));
+    for _ in 0..cases() / 3 {
+        let data = match random.0.below(4) {
+            0 => Value::Null,
+            1 => {
+                let body = random.body();
+                Value::String(random.text(&body))
+            }
+            _ => random.body(),
+        };
+        let body = random.body();
+        let message = if random.0.one_in(2) { "Internal error".to_owned() } else { random.text(&body) };
+        let error = ErrorData::new(ErrorCode(-32000), message.clone(), Some(data.clone()));
+        let actual = class(&executed(move || Err(error.clone().into())));
+        let expected = outcome::of_rpc_error(&message, &data);
+        assert!(expected.admits(&actual), "{expected:?}, but {actual:?}: {message} with {data:#}");
+    }
+}
+
+#[test]
+fn arguments_of_executions_are_refused_as_in_the_model() {
+    const PIECES: [&str; 22] = [
+        "d", "ec-1", "/", "\\", "?", "#", "%", "%2e", ".", "..", " ", "\n", "\0", "\u{7f}", "\u{85}", "\u{2028}",
+        "\u{e9}", "{}", "\u{202e}", "\u{ff0f}", "_", "~",
+    ];
+    let mut random = Random::new(0x005e_ed06);
+    for _ in 0..cases() / 3 {
+        let mut id: String = (0..random.below(5)).map(|_| random.pick(&PIECES)).collect();
+        if random.one_in(20) {
+            id = "\u{e9}".repeat(random.below(4) + 126);
+        }
+        let mut arguments = json!({"decision_id": id, "webhook_url": "w"});
+        match random.below(8) {
+            0 => arguments["decision_id"] = [Value::Null, json!(5), json!(["d"])][random.below(3)].clone(),
+            1 => arguments["webhook_url"] = [Value::Null, json!(5), json!({})][random.below(3)].clone(),
+            2 => arguments["timeout_seconds"] = [Value::Null, json!(5), json!(0.5)][random.below(3)].clone(),
+            _ => {}
+        }
+        let call = ToolRequest::call("execute_decision", object(&arguments));
+        let answer = || Err("reset".into());
+        let (outcome, received) = through(&ReceiptMappingLayer::new(), call, answer);
+        let goes = outcome::well_formed(&arguments);
+        assert_eq!(received.len(), usize::from(goes), "{arguments}");
+        assert_eq!(matches!(outcome, Err(Error::InvalidArguments(_))), !goes, "{arguments}: {outcome:?}");
+    }
+}

@@ -1,0 +1,41 @@
+//! A second opinion: the rules once more, slow and obvious, from the design and not from `src`.
+//!
+//! Nothing here calls the crate. It works on wire JSON, builds what it needs anew for each question, and looks at
+//! everything; `differential.rs` and `small_scopes.rs` hold the crate to it.
+
+pub(crate) mod arguments;
+pub(crate) mod names;
+pub(crate) mod outcome;
+pub(crate) mod text;
+
+use unicode_normalization::UnicodeNormalization;
+
+/// The operator's switches, in canonical form.
+const SWITCHES: [&str; 2] = ["force", "overridesafety"];
+
+/// NFKC, case folded, letters and digits only. A binder may compare in upper case, where more letters meet.
+pub(crate) fn canonical(key: &str) -> String {
+    let composed: String = key.nfkc().collect();
+    let folded = composed.to_uppercase().to_lowercase();
+    // The last letter of a word is not another letter: `str` writes a final sigma, which no name has.
+    folded.nfkc().filter(|c| c.is_alphanumeric()).collect()
+}
+
+/// Whether a key spells an operator's switch.
+pub(crate) fn spells_a_switch(key: &str) -> bool {
+    SWITCHES.contains(&canonical(key).as_str())
+}
+
+/// A key that a build of `serde_json` with other features would read as something else.
+pub(crate) fn is_private(key: &str) -> bool {
+    key.starts_with("$serde_json::private::")
+}
+
+pub(crate) fn is_hidden(key: &str) -> bool {
+    spells_a_switch(key) || is_private(key)
+}
+
+/// In `_meta` keys may have a prefix that ends in a slash.
+pub(crate) fn is_hidden_in_meta(key: &str) -> bool {
+    is_hidden(key) || is_hidden(key.rsplit('/').next().unwrap_or(key))
+}

@@ -1,0 +1,256 @@
+//! How an `execute_decision` ends: the table, over wire JSON.
+
+use serde_json::{Value, json};
+
+/// What a call ends in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Class {
+    Receipt,
+    /// By the gate of this name.
+    Denied(String),
+    /// A 4xx: the engine refused before it ran anything.
+    ToolError,
+    /// An answer that is no receipt.
+    Failed,
+    /// The call may have run.
+    Unknown,
+    /// One of the last two: the design leaves open which.
+    Aborted,
+}
+
+impl Class {
+    /// Whether the crate's answer is this one.
+    pub(crate) fn admits(&self, actual: &Self) -> bool {
+        self == actual || (*self == Self::Aborted && matches!(actual, Self::Failed | Self::Unknown))
+    }
+}
+
+/// The two arguments that a receipt is bound to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked<'a> {
+    pub(crate) decision_id: &'a str,
+    pub(crate) webhook_url: &'a str,
+}
+
+/// Whether the arguments may go to the engine at all.
+pub(crate) fn well_formed(arguments: &Value) -> bool {
+    let id = arguments["decision_id"].as_str();
+    let one_segment = id.is_some_and(|id| {
+        let outlaw = |c: char| "/\\?#%".contains(c) || c.is_control();
+        !id.is_empty() && id != "." && id != ".." && id.len() <= 256 && !id.chars().any(outlaw)
+    });
+    one_segment && arguments["webhook_url"].is_string()
+}
+
+/// The class of a `CallToolResult`.
+pub(crate) fn of_result(asked: Asked<'_>, result: &Value) -> Class {
+    let is_error = result["isError"] == json!(true);
+    let structured = Some(&result["structuredContent"]).filter(|value| !value.is_null());
+    let blocks = result["content"].as_array().cloned().unwrap_or_default();
+    let texts: Vec<&str> =
+        blocks.iter().filter(|block| block["type"] == "text").filter_map(|b| b["text"].as_str()).collect();
+    let resources = blocks.iter().filter_map(|block| block["resource"]["text"].as_str());
+
+    // Every object that anybody could read as an answer.
+    let objects: Vec<Value> = structured
+        .into_iter()
+        .flat_map(objects_of)
+        .chain(texts.iter().copied().chain(resources).flat_map(objects_in))
+        .flat_map(|object| [in_wrapper(&object), vec![object]].concat())
+        .collect();
+    // Every value that a text or the structured content is as a whole.
+    let wholes: Vec<Value> = structured
+        .cloned()
+        .into_iter()
+        .chain(texts.iter().filter_map(|text| serde_json::from_str(text).ok()))
+        .collect();
+    let copies: Vec<Value> = wholes.iter().map(unwrapped).collect();
+    let receipts: Vec<&Value> = objects.iter().filter(|object| is_complete_receipt(object)).collect();
+
+    // 1. A denial.
+    match denials(&objects) {
+        Denials::One(gate) if receipts.is_empty() => return Class::Denied(gate),
+        Denials::One(_) | Denials::Contradiction => return Class::Failed,
+        Denials::None => {}
+    }
+    if objects.iter().flat_map(nested).any(|body| body["status_code"] == json!(409)) {
+        return Class::Failed;
+    }
+
+    // 2. An error.
+    if is_error || objects.iter().any(has_error) {
+        if !receipts.is_empty() {
+            return Class::Aborted;
+        }
+        // The envelope is the whole text, and nothing says anything else.
+        let is_alone = blocks.len() == 1 && texts.len() == 1 && wholes.len() == 1 + usize::from(structured.is_some());
+        let agree = wholes.windows(2).all(|pair| pair[0] == pair[1]);
+        let refused = is_alone && agree && status(&wholes[0]).is_some_and(did_not_run);
+        return if refused { Class::ToolError } else { Class::Unknown };
+    }
+
+    // 3. A receipt, 4. anything else.
+    match copies.first() {
+        Some(first)
+            if is_complete_receipt(first)
+                && is_bound(asked, first)
+                && copies.iter().chain(receipts).all(|other| other == first) =>
+        {
+            Class::Receipt
+        }
+        _ => Class::Failed,
+    }
+}
+
+/// The class of a JSON-RPC error.
+pub(crate) fn of_rpc_error(message: &str, data: &Value) -> Class {
+    let objects: Vec<Value> = [objects_of(data), objects_in(message), objects_in(data.as_str().unwrap_or_default())]
+        .concat()
+        .into_iter()
+        .flat_map(|object| [in_wrapper(&object), vec![object]].concat())
+        .collect();
+    match denials(&objects) {
+        Denials::One(gate) if !objects.iter().any(is_complete_receipt) => Class::Denied(gate),
+        Denials::One(_) | Denials::Contradiction => Class::Failed,
+        Denials::None => Class::Aborted,
+    }
+}
+
+enum Denials {
+    None,
+    One(String),
+    Contradiction,
+}
+
+fn denials(objects: &[Value]) -> Denials {
+    let mut gates: Vec<String> = Vec::new();
+    for body in objects.iter().flat_map(bodies) {
+        match gate(&body) {
+            Gate::None => {}
+            Gate::Contradiction => return Denials::Contradiction,
+            Gate::Is(gate) if gates.contains(&gate) => {}
+            Gate::Is(gate) => gates.push(gate),
+        }
+    }
+    match gates.len() {
+        0 => Denials::None,
+        1 => Denials::One(gates.remove(0)),
+        _ => Denials::Contradiction,
+    }
+}
+
+/// Where the body of a denial may stand: at the top, under `error`, under `detail`, under both, and, for a 409, in
+/// the text of the message.
+fn bodies(object: &Value) -> Vec<Value> {
+    let mut found = nested(object);
+    for body in found.clone() {
+        if body["status_code"] == json!(409) {
+            let message = body["message"].as_str().unwrap_or_default();
+            found.extend(objects_in(message).iter().flat_map(nested));
+        }
+    }
+    found
+}
+
+fn nested(object: &Value) -> Vec<Value> {
+    [object, &object["error"], &object["detail"], &object["detail"]["error"]]
+        .into_iter()
+        .filter(|body| body.is_object())
+        .cloned()
+        .collect()
+}
+
+enum Gate {
+    None,
+    Is(String),
+    Contradiction,
+}
+
+/// Without a gate the code gives it; a code and a gate that don't say the same are no clear denial.
+fn gate(body: &Value) -> Gate {
+    let code = body["code"].as_str().and_then(|code| code.strip_prefix("execution_blocked_")).filter(|g| !g.is_empty());
+    match (&body["gate"], code) {
+        (Value::Null, None) => Gate::None,
+        (Value::Null, Some(code)) => Gate::Is(code.to_owned()),
+        (Value::String(gate), Some(code)) if gate == code => Gate::Is(code.to_owned()),
+        (Value::String(gate), None) if body["code"].is_null() && !gate.is_empty() => Gate::Is(gate.clone()),
+        _ => Gate::Contradiction,
+    }
+}
+
+/// The status of an error envelope.
+fn status(object: &Value) -> Option<u64> {
+    object["error"]["status_code"].as_u64()
+}
+
+/// Of the 4xx all but these four say that nothing ran.
+fn did_not_run(status: u64) -> bool {
+    (400..500).contains(&status) && ![408, 409, 425, 499].contains(&status)
+}
+
+fn objects_of(value: &Value) -> Vec<Value> {
+    if value.is_object() { vec![value.clone()] } else { Vec::new() }
+}
+
+/// The objects of a text. One that parses is skipped whole; after a brace that opens none, one byte on.
+fn objects_in(text: &str) -> Vec<Value> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    while at < text.len() {
+        if text.as_bytes()[at] == b'{' {
+            let mut stream = serde_json::Deserializer::from_str(&text[at..]).into_iter();
+            if let Some(Ok(object)) = stream.next() {
+                at += stream.byte_offset();
+                found.push(object);
+                continue;
+            }
+        }
+        at += 1;
+    }
+    found
+}
+
+/// A sole `result` member, or JSON text in it, is the answer in a wrapper.
+fn unwrapped(value: &Value) -> Value {
+    let as_it_is = || value.clone();
+    match sole_result(value) {
+        Some(Value::String(text)) => serde_json::from_str(text).ok().filter(Value::is_object).unwrap_or_else(as_it_is),
+        Some(inner) if inner.is_object() => inner.clone(),
+        _ => as_it_is(),
+    }
+}
+
+/// The objects under a sole `result`.
+fn in_wrapper(value: &Value) -> Vec<Value> {
+    match sole_result(value) {
+        Some(Value::String(text)) => objects_in(text),
+        Some(inner) => objects_of(inner),
+        None => Vec::new(),
+    }
+}
+
+fn sole_result(value: &Value) -> Option<&Value> {
+    value.as_object().filter(|map| map.len() == 1)?.get("result")
+}
+
+fn has_error(object: &Value) -> bool {
+    object.as_object().is_some_and(|map| map.keys().any(|key| key.eq_ignore_ascii_case("error")))
+}
+
+fn is_complete_receipt(value: &Value) -> bool {
+    let text = |field: &str| value[field].is_string();
+    let absent_or = |field: &str, fits: fn(&Value) -> bool| value.get(field).is_none_or(fits);
+    text("decision_id")
+        && text("webhook_url")
+        && text("executed_at")
+        && ["delivered", "failed"].iter().any(|status| value["execution_status"] == *status)
+        && absent_or("response_code", |value| value.is_null() || value.as_u64().is_some_and(|code| code < 65536))
+        && absent_or("safety_overridden", Value::is_boolean)
+        && absent_or("manifest_version", |value| value.is_string() || value.is_number())
+        && absent_or("policy_snapshot_id", Value::is_string)
+        && absent_or("schema_snapshot_id", Value::is_string)
+}
+
+fn is_bound(asked: Asked<'_>, receipt: &Value) -> bool {
+    receipt["decision_id"] == asked.decision_id && receipt["webhook_url"] == asked.webhook_url
+}
