@@ -26,6 +26,7 @@
 //! # Features
 //!
 //! - `client` (default): `Endpoint` and `EngineClient`, an engine over streamable HTTP or any rmcp transport.
+//! - `child-process`: `ChildProcess`, an engine that is started as a child process and talks over its standard input.
 //! - `stub`: `StubEngine`, a real MCP server on a real socket for examples and tests.
 //! - `webhook-filter`: `WebhookFilter`, a list of hosts that a model may have decisions delivered to.
 //! - `tracing`: events with the target `tower_algenta` for what was stripped, dropped or overridden; never an

@@ -2,6 +2,7 @@ mod argument_vectors;
 mod checks;
 mod client;
 mod closed_world;
+mod command_line;
 mod composition;
 mod differential;
 mod faults;

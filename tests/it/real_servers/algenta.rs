@@ -109,7 +109,7 @@ pub(super) struct Engine {
 }
 
 impl Engine {
-    async fn start(test: &str) -> Option<Self> {
+    pub(super) async fn start(test: &str) -> Option<Self> {
         let programs = programs("algenta", test)?;
         let rest = rest().await;
         let base = rest.url.strip_suffix("/mcp").unwrap().to_owned();

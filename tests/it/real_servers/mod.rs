@@ -3,6 +3,7 @@
 //! `.ci/python` installs them. Without them these tests pass and say, past the test runner's capture, what they skipped.
 
 mod algenta;
+mod done_when;
 mod sdk;
 
 use std::{
