@@ -34,13 +34,18 @@ impl ExecuteDecision {
     ///
     /// # Errors
     ///
-    /// If `decision_id` is not one path segment of 1 to 256 bytes: the real server interpolates it into a URL.
+    /// If `decision_id` is not one path segment of 1 to 256 bytes, which the real server would interpolate into a URL, or
+    /// `webhook_url` holds a character that no URL holds.
     pub fn new(decision_id: impl Into<String>, webhook_url: impl Into<String>) -> Result<Self, InvalidArguments> {
         let decision_id = decision_id.into();
         if !is_path_segment(&decision_id) {
             return Err(InvalidArguments::new(InvalidReason::DecisionIdMalformed));
         }
-        Ok(Self { decision_id, webhook_url: webhook_url.into(), timeout_seconds: None, metadata: None })
+        let webhook_url = webhook_url.into();
+        if !is_url_text(&webhook_url) {
+            return Err(InvalidArguments::new(InvalidReason::WebhookUrlMalformed));
+        }
+        Ok(Self { decision_id, webhook_url, timeout_seconds: None, metadata: None })
     }
 
     /// Sets how long the webhook may take, in seconds.
@@ -51,10 +56,19 @@ impl ExecuteDecision {
     }
 
     /// Sets the data that the webhook receives.
-    #[must_use]
-    pub fn metadata(mut self, metadata: impl Into<Value>) -> Self {
-        self.metadata = Some(metadata.into());
-        self
+    ///
+    /// # Errors
+    ///
+    /// If it nests more than 128 containers.
+    pub fn metadata(mut self, metadata: impl Into<Value>) -> Result<Self, InvalidArguments> {
+        let mut metadata = metadata.into();
+        if !json::is_within(&metadata, json::DEPTH_LIMIT) {
+            json::dismantle(metadata);
+            return Err(InvalidArguments::new(InvalidReason::TooDeep));
+        }
+        strip_private(&mut metadata);
+        self.metadata = Some(metadata);
+        Ok(self)
     }
 
     /// The decision to execute.
@@ -111,6 +125,14 @@ impl ExecuteDecision {
         }
         arguments
     }
+}
+
+/// Whether `url` holds only characters that a URL may hold, or that engines tolerate in one.
+///
+/// Braces and quotes have to be percent-encoded in a URL. Here they could only dress a URL as JSON, for an engine that
+/// decodes arguments, or quotes them in an error.
+fn is_url_text(url: &str) -> bool {
+    !url.contains(|char: char| matches!(char, '{' | '}' | '"') || char.is_control())
 }
 
 /// Whether `id` stays one segment of a URL's path, wherever a server puts it.

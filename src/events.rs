@@ -33,13 +33,7 @@ pub(crate) fn duplicate_tool(tool: &str) {
 }
 
 /// A receipt says that the safety gates were overridden, and nobody did.
-pub(crate) fn safety_overridden(decision_id: &str) {
+pub(crate) fn safety_overridden() {
     #[cfg(feature = "tracing")]
-    tracing::error!(
-        target: "tower_algenta",
-        decision_id = %crate::tool_names::for_message(decision_id),
-        "a receipt reports a safety override that nobody made"
-    );
-    #[cfg(not(feature = "tracing"))]
-    let _ = decision_id;
+    tracing::error!(target: "tower_algenta", "a receipt reports a safety override that nobody made");
 }

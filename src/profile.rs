@@ -3,6 +3,7 @@
 use std::{error, fmt, str::FromStr};
 
 use rmcp::model::Extensions;
+use serde::{Deserialize, Serialize};
 
 /// The one tool of the contract that acts on the world.
 pub(crate) const EXECUTE_DECISION: &str = "execute_decision";
@@ -27,7 +28,8 @@ pub(crate) fn is_contract_tool(tool: &str) -> bool {
 ///
 /// A profile is chosen by the operator and never derived from a tool's annotations: the real engine says that
 /// `simulate` is not read-only and that `execute_decision` is idempotent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Profile {
     /// `get_contract`, `query_data`, `simulate`, `recommend`.
@@ -179,6 +181,8 @@ mod tests {
     fn a_profile_is_read_by_its_exact_name() {
         for profile in Profile::ALL {
             assert_eq!(profile.as_str().parse(), Ok(profile));
+            assert_eq!(serde_json::to_value(profile).unwrap(), profile.as_str());
+            assert_eq!(serde_json::from_value::<Profile>(profile.as_str().into()).unwrap(), profile);
         }
         assert_eq!(
             " execute\u{1b}".parse::<Profile>().unwrap_err().to_string(),

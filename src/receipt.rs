@@ -3,7 +3,10 @@
 use std::{borrow::Cow, error, fmt};
 
 use rmcp::model::{CallToolResult, JsonObject};
-use serde::{Serialize, de::DeserializeOwned};
+use serde::{
+    Deserialize, Deserializer, Serialize, Serializer,
+    de::{DeserializeOwned, Error as _},
+};
 use serde_json::Value;
 
 use crate::{
@@ -219,8 +222,15 @@ impl ExecutionReceipt {
 }
 
 impl Serialize for ExecutionReceipt {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.fields.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for ExecutionReceipt {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = Value::deserialize(deserializer)?;
+        Self::from_value(&value).map_err(D::Error::custom)
     }
 }
 
@@ -253,6 +263,8 @@ mod tests {
         assert!(!read.safety_overridden());
         assert_eq!(read.deserialize::<Mine>().unwrap().region, "eu");
         assert_eq!(serde_json::to_value(&read).unwrap(), receipt());
+        assert_eq!(serde_json::from_value::<ExecutionReceipt>(receipt()).unwrap(), read);
+        assert!(serde_json::from_value::<ExecutionReceipt>(json!({})).is_err());
     }
 
     #[test]

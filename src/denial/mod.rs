@@ -82,6 +82,10 @@ impl ExecutionBlocked {
             .and_then(|code| code.strip_prefix(CODE_PREFIX))
             .filter(|gate| !gate.is_empty());
         let gate = match (body.get("gate"), code, named_by_code) {
+            // Spelled otherwise it is still a denial's, and then nothing about it is sure.
+            (None | Some(Value::Null), Some(Value::String(code)), None) if is_denial_code(code) => {
+                return Some(Err(NotADenial::Ambiguous));
+            }
             (None | Some(Value::Null), _, None) => return None,
             (None | Some(Value::Null), _, Some(gate)) => gate,
             (Some(Value::String(gate)), None | Some(Value::Null), _) if !gate.is_empty() => gate,
@@ -131,6 +135,12 @@ impl fmt::Debug for ExecutionBlocked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ExecutionBlocked").field("gate", &self.gate).finish_non_exhaustive()
     }
+}
+
+/// Whether `code` starts like that of a denial, whatever its case.
+pub(crate) fn is_denial_code(code: &str) -> bool {
+    let start = code.as_bytes().get(..CODE_PREFIX.len());
+    start.is_some_and(|start| start.eq_ignore_ascii_case(CODE_PREFIX.as_bytes()))
 }
 
 /// A denied execution: what blocked it, and the call, so that a human can release that very call.
@@ -231,11 +241,12 @@ mod tests {
             object!({"code": "rate_limit_exceeded", "gate": "confidence"}),
             object!({"code": 5, "gate": "confidence"}),
             object!({"code": "execution_blocked_", "gate": ""}),
+            object!({"code": "execution_blocked_"}),
+            object!({"code": "EXECUTION_BLOCKED_CONFIDENCE"}),
             object!({"code": "execution_blocked_confidence", "gate": 5}),
         ] {
             assert_eq!(gate(&body), Some(Err(NotADenial::Ambiguous)));
         }
-        assert_eq!(gate(&object!({"code": "execution_blocked_"})), None);
         assert_eq!(gate(&object!({"code": "not_found"})), None);
     }
 

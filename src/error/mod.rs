@@ -4,6 +4,7 @@
 //! [`ErrorData`] of a refusal or a governed failure carry no text of the engine's, no argument value
 //! and no name of a hidden field; what the engine wrote, and the error underneath, are behind accessors.
 
+mod chain;
 mod failure;
 mod refusal;
 
@@ -13,6 +14,7 @@ use rmcp::model::{ErrorCode, ErrorData};
 use serde_json::json;
 
 use crate::{Denial, Gate};
+pub(crate) use chain::links;
 
 pub use failure::{ExecutionFailed, FailureReason, OutcomeUnknown, Rejected, UnknownReason};
 pub use refusal::{InvalidArguments, InvalidReason, ToolNotAllowed, UnexpectedResponse};
@@ -50,14 +52,14 @@ pub enum Error {
 impl Error {
     /// Whether this must abort the agent's run: a denial, a failed execution or an unknown outcome.
     #[must_use]
-    pub const fn is_governed_failure(&self) -> bool {
-        matches!(self, Self::Denied(_) | Self::ExecutionFailed(_) | Self::OutcomeUnknown(_))
+    pub fn is_governed_failure(&self) -> bool {
+        matches!(self.typed(), Self::Denied(_) | Self::ExecutionFailed(_) | Self::OutcomeUnknown(_))
     }
 
     /// Whether repeating the request can't execute anything twice.
     #[must_use]
-    pub const fn is_retryable(&self) -> bool {
-        matches!(self, Self::NotSent(_))
+    pub fn is_retryable(&self) -> bool {
+        matches!(self.typed(), Self::NotSent(_))
     }
 
     /// Finds the typed error in a chain of wrappers, `Buffer`'s and any `BoxError` layer's included.
@@ -67,29 +69,32 @@ impl Error {
     /// let wrapped: BoxError = Box::new(Error::NotSent("connection refused".into()));
     /// assert!(Error::find(&*wrapped).is_some_and(Error::is_retryable));
     /// ```
+    #[must_use]
     pub fn find<'a>(error: &'a (dyn error::Error + 'static)) -> Option<&'a Self> {
-        let mut next = Some(error);
-        let mut found = None;
-        while let Some(error) = next {
-            // A boxed error is an error of its own only behind `&`, so `source()` may also end in the box.
-            let typed =
-                error.downcast_ref::<Self>().or_else(|| error.downcast_ref::<Box<Self>>().map(|boxed| &**boxed));
-            match typed {
-                Some(Self::Upstream(inner)) => {
-                    found = found.or(typed);
-                    next = Some(&**inner);
-                }
-                Some(_) => return typed,
-                None => next = error.source(),
+        let mut upstream = None;
+        for error in links(error) {
+            match error.downcast_ref::<Self>() {
+                // It may hold one that says more.
+                Some(wrapper @ Self::Upstream(_)) => upstream = upstream.or(Some(wrapper)),
+                Some(typed) => return Some(typed),
+                None => {}
             }
         }
-        found
+        upstream
+    }
+
+    /// This error, or the one that says more inside [`Error::Upstream`]: a user's own error type may hold it.
+    fn typed(&self) -> &Self {
+        match self {
+            Self::Upstream(_) => Self::find(self).unwrap_or(self),
+            typed => typed,
+        }
     }
 
     /// The denial, if this is one.
     #[must_use]
     pub fn denial(&self) -> Option<&Denial> {
-        match self {
+        match self.typed() {
             Self::Denied(denial) => Some(denial),
             _ => None,
         }
@@ -97,8 +102,8 @@ impl Error {
 
     /// A word for logs and for the `error.type` of a span.
     #[must_use]
-    pub const fn kind(&self) -> &'static str {
-        match self {
+    pub fn kind(&self) -> &'static str {
+        match self.typed() {
             Self::ToolNotAllowed(_) => "not_allowed",
             Self::InvalidArguments(_) => "invalid_arguments",
             Self::Denied(_) => "denied",
@@ -173,6 +178,7 @@ impl From<&Error> for ErrorData {
     /// A tool outside the profile reads like one that doesn't exist.
     fn from(error: &Error) -> Self {
         const GOVERNED: ErrorCode = ErrorCode(-32000);
+        let error = error.typed();
         match error {
             Error::ToolNotAllowed(_) | Error::InvalidArguments(_) => Self::invalid_params(error.to_string(), None),
             Error::Denied(denial) => Self::new(GOVERNED, denial.to_string(), Some(denial_data(denial.gate()))),
@@ -180,7 +186,7 @@ impl From<&Error> for ErrorData {
                 Self::new(GOVERNED, error.to_string(), Some(json!({"error": {"code": error.kind()}})))
             }
             Error::UnexpectedResponse(_) => Self::internal_error(error.to_string(), None),
-            Error::NotSent(_) | Error::Upstream(_) => Self::internal_error("the engine could not be called", None),
+            Error::NotSent(_) | Error::Upstream(_) => Self::internal_error("the call of the engine failed", None),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{error, fmt};
 
-use crate::tool_names;
+use crate::{NEVER_MODEL_FACING, hidden_fields::canonical, tool_names};
 
 /// The tool is outside the profile, or its name is none that a layer can vouch for.
 ///
@@ -10,24 +10,29 @@ use crate::tool_names;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolNotAllowed {
     // Escaped and cut, so that a name can't drive a terminal or a prompt through the message.
-    tool: Box<str>,
+    tool: Option<Box<str>>,
 }
 
 impl ToolNotAllowed {
     pub(crate) fn new(tool: &str) -> Self {
-        Self { tool: tool_names::for_message(tool).into() }
+        let spelled = canonical(&tool.chars().take(tool_names::QUOTED_CHARS).collect::<String>());
+        let names_a_hidden_field = NEVER_MODEL_FACING.iter().any(|name| spelled.contains(&canonical(name)));
+        Self { tool: (!names_a_hidden_field).then(|| tool_names::for_message(tool).into()) }
     }
 
-    /// The name that was asked for: escaped, at most 128 characters of it.
+    /// The name that was asked for: escaped, at most 128 characters of it. `None` if it spells a hidden field.
     #[must_use]
-    pub fn tool(&self) -> &str {
-        &self.tool
+    pub fn tool(&self) -> Option<&str> {
+        self.tool.as_deref()
     }
 }
 
 impl fmt::Display for ToolNotAllowed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "unknown tool \"{}\"", self.tool)
+        match &self.tool {
+            Some(tool) => write!(f, "unknown tool \"{tool}\""),
+            None => f.write_str("unknown tool"),
+        }
     }
 }
 
@@ -85,7 +90,8 @@ pub enum InvalidReason {
     TooDeep,
     /// `input_responses` or `request_state` on a governed call: they could carry an approval.
     ContinuationRefused,
-    /// `webhook_url` is no URL that every parser reads alike; write it without user-info and in ASCII.
+    /// `webhook_url` holds a brace, a quote or a control character. With `WebhookFilter`: it is no URL that every parser
+    /// reads alike; write it without user-info and in ASCII.
     WebhookUrlMalformed,
     /// `webhook_url` is not HTTPS.
     WebhookNotHttps,
@@ -113,7 +119,7 @@ impl fmt::Display for InvalidReason {
             }
             Self::TooDeep => "the arguments nest more than 128 levels",
             Self::ContinuationRefused => "a governed call cannot continue an earlier one",
-            Self::WebhookUrlMalformed => "`webhook_url` must be a plain ASCII URL without user-info",
+            Self::WebhookUrlMalformed => "`webhook_url` must be a plain URL",
             Self::WebhookNotHttps => "`webhook_url` must be HTTPS",
             Self::WebhookHostNotAllowed => "the host of `webhook_url` is not on the list",
             Self::WebhookAddressInternal => "`webhook_url` leads to an internal address",

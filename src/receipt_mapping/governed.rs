@@ -9,15 +9,17 @@ use std::{
 };
 
 use pin_project::pin_project;
-use rmcp::model::{CallToolResponse, ErrorData};
+use rmcp::model::{CallToolResponse, ErrorData, JsonObject};
 use tokio::time::Sleep;
 
 use crate::{
-    BoxError, CallOutcome, Denial, Error, ExecuteDecision, ExecutionBlocked, ToolResponse,
+    BoxError, CallOutcome, Denial, Error, ExecuteDecision, ExecutionBlocked, ExecutionReceipt, ToolResponse,
     denial::Overrides,
-    error::{ExecutionFailed, FailureReason, OutcomeUnknown, UnknownReason},
+    error::{
+        ExecutionFailed, FailureReason, InvalidArguments, InvalidReason, OutcomeUnknown, Rejected, UnknownReason, links,
+    },
     events, json,
-    outcome::{self, Verdict},
+    outcome::{self, Echoes, Verdict},
 };
 
 /// What happens to a tool error of `execute_decision` whose 4xx status proves that nothing ran.
@@ -51,6 +53,7 @@ pub(crate) struct Governed {
     decision: ExecuteDecision,
     wire_name: Cow<'static, str>,
     granted: Overrides,
+    echoes: Echoes,
     rules: Rules,
     #[pin]
     deadline: Option<Sleep>,
@@ -61,9 +64,24 @@ impl Governed {
         decision: ExecuteDecision,
         wire_name: Cow<'static, str>,
         granted: Overrides,
+        echoes: Echoes,
         rules: Rules,
     ) -> Self {
-        Self { decision, wire_name, granted, rules, deadline: rules.deadline.map(tokio::time::sleep) }
+        Self { decision, wire_name, granted, echoes, rules, deadline: rules.deadline.map(tokio::time::sleep) }
+    }
+
+    /// A model's call with `arguments`, if they are those of an execution.
+    pub(crate) fn admit(
+        arguments: &JsonObject,
+        wire_name: Cow<'static, str>,
+        rules: Rules,
+    ) -> Result<Self, InvalidArguments> {
+        // What follows recurses.
+        if !json::object_is_within(arguments, json::DEPTH_LIMIT) {
+            return Err(InvalidArguments::new(InvalidReason::TooDeep));
+        }
+        let decision = ExecuteDecision::from_arguments(arguments)?;
+        Ok(Self::new(decision, wire_name, Overrides::NONE, Echoes::of(arguments), rules))
     }
 
     /// The error of the deadline, once it has passed.
@@ -91,10 +109,25 @@ impl Governed {
         }
     }
 
+    /// The receipt that the inner service's answer holds, or why there is none.
+    pub(crate) fn execution(&self, answer: Result<ToolResponse, Error>) -> Result<ExecutionReceipt, Error> {
+        let outcome = match self.settle(answer)? {
+            ToolResponse::Call(outcome) => outcome,
+            ToolResponse::List(_) => return Err(unknown(OutcomeUnknown::new(UnknownReason::UnexpectedResponse))),
+        };
+        let (response, receipt) = outcome.into_parts();
+        receipt.ok_or_else(|| match (outcome::judge(&response, &self.decision, &self.echoes), response) {
+            (Verdict::Rejected(status), CallToolResponse::Complete(result)) => {
+                Error::Rejected(Box::new(Rejected::new(status, result)))
+            }
+            (_, response) => failed(ExecutionFailed::new(FailureReason::NoReceipt).with_response(response)),
+        })
+    }
+
     fn settle_response(&self, mut response: CallToolResponse) -> Result<CallOutcome, Error> {
-        match outcome::judge(&response, &self.decision) {
+        match outcome::judge(&response, &self.decision, &self.echoes) {
             Verdict::Receipt(receipt) if receipt.safety_overridden() && !self.granted.overrides_safety() => {
-                events::safety_overridden(receipt.decision_id());
+                events::safety_overridden();
                 if self.rules.strict {
                     let failure = ExecutionFailed::new(FailureReason::SafetyOverridden).with_receipt(receipt);
                     return Err(failed(failure.with_response(response)));
@@ -118,7 +151,7 @@ impl Governed {
                 if reason == FailureReason::TooDeep
                     && let CallToolResponse::Complete(result) = &mut response
                 {
-                    result.structured_content.take().into_iter().for_each(json::dismantle);
+                    outcome::dismantle(result);
                 }
                 Err(failed(ExecutionFailed::new(reason).with_response(response)))
             }
@@ -153,7 +186,8 @@ impl Governed {
             ) => return error,
             Some(Error::Upstream(_)) | None => {}
         }
-        let verdict = error_data(view).map(outcome::judge_error);
+        let data = links(view).find_map(|error| error.downcast_ref::<ErrorData>());
+        let verdict = data.map(|data| outcome::judge_error(data, &self.echoes));
         match verdict {
             Some(Verdict::Denied(blocked)) => self.denied(blocked).into(),
             Some(Verdict::Failed(reason)) => failed(ExecutionFailed::new(reason)).into(),
@@ -174,16 +208,4 @@ fn failed(failure: ExecutionFailed) -> Error {
 
 fn unknown(failure: OutcomeUnknown) -> Error {
     Error::OutcomeUnknown(Box::new(failure))
-}
-
-/// The JSON-RPC error at the bottom of a failure, if the engine answered with one.
-fn error_data<'a>(error: &'a (dyn error::Error + 'static)) -> Option<&'a ErrorData> {
-    let mut next = Some(error);
-    while let Some(error) = next {
-        if let Some(data) = error.downcast_ref::<ErrorData>() {
-            return Some(data);
-        }
-        next = error.source();
-    }
-    None
 }

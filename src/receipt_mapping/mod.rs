@@ -65,7 +65,6 @@ use tower_service::Service;
 
 use crate::{
     BoxError, Error, ToolNames, ToolRequest, ToolResponse,
-    denial::Overrides,
     error::{InvalidArguments, InvalidReason, ToolNotAllowed, UnexpectedResponse},
     refusal::Kind,
     request,
@@ -157,14 +156,11 @@ impl<S> ReceiptMapping<S> {
         if params.input_responses.is_some() || params.request_state.is_some() {
             return Err(Error::InvalidArguments(InvalidArguments::new(InvalidReason::ContinuationRefused)));
         }
-        let arguments = params.arguments.as_ref();
-        let decision = arguments
-            .map_or(
-                Err(InvalidArguments::new(InvalidReason::DecisionIdMissing)),
-                crate::ExecuteDecision::from_arguments,
-            )
-            .map_err(Error::InvalidArguments)?;
-        Ok(Some(Box::pin(Governed::new(decision, params.name.clone(), Overrides::NONE, self.rules))))
+        let Some(arguments) = &params.arguments else {
+            return Err(Error::InvalidArguments(InvalidArguments::new(InvalidReason::DecisionIdMissing)));
+        };
+        let governed = Governed::admit(arguments, params.name.clone(), self.rules).map_err(Error::InvalidArguments)?;
+        Ok(Some(Box::pin(governed)))
     }
 }
 
