@@ -39,14 +39,15 @@
 
 use std::{fmt, future::poll_fn, pin::pin, task::Poll, time::Duration};
 
-use tower::ServiceExt as _;
 use tower_service::Service;
 
 use crate::{
-    BoxError, Denial, Error, ExecutionReceipt, ToolRequest, ToolResponse,
+    BoxError, Denial, Error, ExecutionReceipt, HiddenFields, ToolRequest, ToolResponse,
     error::{InvalidArguments, InvalidReason},
+    outcome::Echoes,
+    profile::EXECUTE_DECISION,
     receipt_mapping::{Governed, Rules},
-    toolset::{not_ready, receipt_of},
+    toolset::not_ready,
 };
 
 /// Repeats denied executions for a human.
@@ -55,13 +56,21 @@ use crate::{
 #[derive(Clone)]
 pub struct Operator<S> {
     inner: S,
+    fields: HiddenFields,
     rules: Rules,
 }
 
 impl<S> Operator<S> {
     /// Wraps the service that the governed stack wraps, not the stack.
     pub const fn new(inner: S) -> Self {
-        Self { inner, rules: Rules::new() }
+        Self { inner, fields: HiddenFields::new(), rules: Rules::new() }
+    }
+
+    /// Sets the hidden fields and their rules: those of the stack, since they scrub the repeat like the call.
+    #[must_use]
+    pub fn hidden_fields(mut self, fields: HiddenFields) -> Self {
+        self.fields = fields;
+        self
     }
 
     /// Sets how long an execution may take before its outcome counts as unknown. Needs a tokio runtime with time.
@@ -74,8 +83,9 @@ impl<S> Operator<S> {
     /// Repeats the denied call, with the one switch set that its gate allows.
     ///
     /// It sends what the [`Denial`] keeps of the call and nothing else. A denial can be used once, its clones included,
-    /// whatever comes of it. If the repeat meets the next gate, the new denial remembers what was granted, so that a
-    /// second human decision can release a call that two gates block.
+    /// whatever comes of it; only a service that never gets ready leaves it unused. If the repeat meets the next gate,
+    /// the new denial remembers what was granted, so that a second human decision can release a call that two gates
+    /// block.
     ///
     /// # Errors
     ///
@@ -86,34 +96,37 @@ impl<S> Operator<S> {
         S: Service<ToolRequest, Response = ToolResponse> + Clone,
         S::Error: Into<BoxError>,
     {
-        let refuse = |reason| Err(Error::InvalidArguments(InvalidArguments::new(reason)));
+        let refuse = |reason| Error::InvalidArguments(InvalidArguments::new(reason));
         let granted = match denial.gate().allowed_override() {
             Some(switch) if denial.granted().and(switch) != denial.granted() => denial.granted().and(switch),
-            _ => return refuse(InvalidReason::NoOverride),
+            _ => return Err(refuse(InvalidReason::NoOverride)),
         };
-        if !denial.use_up() {
-            return refuse(InvalidReason::OverrideUsed);
-        }
-        let decision = denial.decision();
+        let (decision, wire_name) = (denial.decision(), denial.wire_name());
         let mut arguments = decision.to_arguments();
+        self.fields.scrub_arguments(EXECUTE_DECISION, &mut arguments).map_err(Error::InvalidArguments)?;
+        let echoes = Echoes::of(&arguments);
         for switch in granted.names() {
             arguments.insert(switch.to_owned(), true.into());
         }
-        let request = ToolRequest::call(denial.wire_name().clone(), arguments);
+        let governed = Governed::new(decision.clone(), wire_name.clone(), granted, echoes, self.rules);
+        let mut governed = pin!(governed);
 
         let mut inner = self.inner.clone();
-        let ready = inner.ready().await.map_err(|error| not_ready(error.into()))?;
-        let mut answer = pin!(ready.call(request));
-        let mut governed = pin!(Governed::new(decision.clone(), denial.wire_name().clone(), granted, self.rules));
+        let ready = poll_fn(|cx| match inner.poll_ready(cx) {
+            Poll::Ready(ready) => Poll::Ready(ready.map_err(|error| not_ready(error.into()))),
+            Poll::Pending => governed.as_mut().poll_deadline(cx).map(|late| Err(Error::NotSent(Box::new(late)))),
+        });
+        ready.await?;
+        if !denial.use_up() {
+            return Err(refuse(InvalidReason::OverrideUsed));
+        }
+        let mut answer = pin!(inner.call(ToolRequest::call(wire_name.clone(), arguments)));
         let answer = poll_fn(|cx| match answer.as_mut().poll(cx) {
             Poll::Ready(answer) => Poll::Ready(Ok(answer.map_err(|error| Error::from(error.into())))),
             Poll::Pending => governed.as_mut().poll_deadline(cx).map(Err),
         })
         .await?;
-        match governed.settle(answer)? {
-            ToolResponse::Call(outcome) => receipt_of(outcome, decision),
-            ToolResponse::List(_) => unreachable!("a list is no outcome"),
-        }
+        governed.execution(answer)
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::profile::{EXECUTE_DECISION, is_contract_tool};
 
 /// Characters of a name that a message quotes at the most.
-const QUOTED_CHARS: usize = 128;
+pub(crate) const QUOTED_CHARS: usize = 128;
 
 /// How the upstream spells the tools' names: bare, or with one prefix before each.
 ///
@@ -47,7 +47,8 @@ impl ToolNames {
     }
 
     /// The wire name of the tool that the contract calls `logical`.
-    pub(crate) fn wire(&self, logical: &str) -> String {
+    #[must_use]
+    pub fn wire(&self, logical: &str) -> String {
         let prefix = self.prefix.as_deref().unwrap_or_default();
         [prefix, logical].concat()
     }

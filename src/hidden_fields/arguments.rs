@@ -13,9 +13,10 @@ use super::{
     text::Text,
 };
 use crate::{
-    decision::METADATA,
+    decision::{DECISION_ID, METADATA, WEBHOOK_URL},
     error::{InvalidArguments, InvalidReason},
     json::DEPTH_LIMIT,
+    profile::EXECUTE_DECISION,
 };
 
 /// Which keys go.
@@ -62,6 +63,11 @@ impl HiddenFields {
             }
             if keys == Keys::Hidden && below == Look::Clean {
                 below = self.look_at_text(value)?;
+                if below == Look::Dirty && tool == EXECUTE_DECISION && matches!(key.as_str(), DECISION_ID | WEBHOOK_URL)
+                {
+                    // Rewritten, they would name another decision or another webhook than the call did.
+                    return Err(InvalidArguments::new(InvalidReason::UnreadableText));
+                }
             }
             if below == Look::Dirty {
                 nested = Look::Dirty;

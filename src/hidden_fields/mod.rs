@@ -11,7 +11,7 @@ mod stripped;
 mod text;
 
 pub(crate) use arguments::strip_private;
-pub(crate) use names::{FORCE, OVERRIDE_SAFETY, canonical};
+pub(crate) use names::{FORCE, OVERRIDE_SAFETY, canonical, is_private, spells};
 pub(crate) use schema::discard_tool;
 
 pub use names::{Matching, NEVER_MODEL_FACING};
@@ -38,7 +38,7 @@ pub enum Nested {
     Refuse,
 }
 
-/// What happens to a call that carries a hidden name at the top level.
+/// What happens to a call that carries a hidden name where the rules look for one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OnHidden {

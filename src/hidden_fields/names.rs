@@ -123,6 +123,11 @@ fn ascii_is(key: &[u8], canonical: &str) -> bool {
     rest.is_empty() && !canonical.is_empty()
 }
 
+/// Whether the letters and digits of `key`, folded, spell `canonical`.
+pub(crate) fn spells(key: &str, canonical_form: &str) -> bool {
+    if key.is_ascii() { ascii_is(key.as_bytes(), canonical_form) } else { canonical(key) == canonical_form }
+}
+
 /// NFKC, case-folded, letters and digits only.
 ///
 /// Folding goes by way of the upper case, so that characters with several lower-case forms, `ſ` and final sigma
@@ -134,6 +139,11 @@ pub(crate) fn canonical(key: &str) -> String {
         .nfkc()
         .filter(|char| char.is_alphanumeric())
         .collect()
+}
+
+/// `key` in the form that compatible spellings share.
+pub(super) fn nfkc(key: &str) -> String {
+    key.nfkc().collect()
 }
 
 #[cfg(test)]

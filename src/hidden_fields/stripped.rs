@@ -2,10 +2,13 @@
 
 use std::fmt;
 
-use super::{HiddenFields, NEVER_MODEL_FACING};
+use super::{HiddenFields, NEVER_MODEL_FACING, names::nfkc};
 
 /// Pointers that a report holds at the most; what goes beyond is counted.
 const KEPT: usize = 64;
+
+/// Bytes of a pointer at the most: its keys are the model's.
+const POINTER_LIMIT: usize = 256;
 
 /// Where a scrub removed a hidden field: JSON pointers, never values.
 ///
@@ -43,8 +46,8 @@ impl Stripped {
         self.top_level.iter().filter(|gone| **gone).count() + self.others.len() + self.uncounted
     }
 
-    /// Where they stood: the first 64, as JSON pointers into the arguments (into `/_meta` for those of `_meta`). They
-    /// hold keys that the model chose.
+    /// Where they stood: the first 64, as JSON pointers into the arguments (into `/_meta` for those of `_meta`), each cut
+    /// at 256 bytes. They hold keys that the model chose.
     pub fn pointers(&self) -> impl Iterator<Item = &str> {
         let contract = POINTERS.into_iter().zip(self.top_level).filter_map(|(pointer, gone)| gone.then_some(pointer));
         contract.chain(self.others.iter().map(String::as_str))
@@ -56,8 +59,9 @@ impl Stripped {
         {
             self.top_level[index] = true;
         } else if self.others.len() < KEPT {
-            let mut pointer = path.to_owned();
-            push_segment(&mut pointer, key);
+            let mut pointer = cut(path).to_owned();
+            push_segment(&mut pointer, cut(key));
+            pointer.truncate(cut(&pointer).len());
             self.others.push(pointer);
         } else {
             self.uncounted += 1;
@@ -69,6 +73,15 @@ impl fmt::Debug for Stripped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.pointers()).finish()
     }
+}
+
+/// The start of `text`, as much as a pointer may hold.
+fn cut(text: &str) -> &str {
+    let mut end = text.len().min(POINTER_LIMIT);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
 }
 
 /// Adds `/segment` to a JSON pointer (RFC 6901).
@@ -86,7 +99,10 @@ pub(super) fn push_segment(pointer: &mut String, segment: &str) {
 impl HiddenFields {
     /// Whether the last segment of a `_meta` key, such as `com.example/override_safety`, names a hidden field.
     pub(super) fn hides_in_meta(&self, key: &str) -> bool {
-        self.hides(key) || key.rsplit_once('/').is_some_and(|(_, name)| self.hides(name))
+        // A full-width slash is a slash to whoever normalises keys.
+        let segments =
+            |key: &str| key.split('/').rev().find(|segment| !segment.is_empty()).is_some_and(|name| self.hides(name));
+        self.hides(key) || if key.is_ascii() { segments(key) } else { segments(&nfkc(key)) }
     }
 }
 
@@ -112,5 +128,8 @@ mod tests {
         assert_eq!(stripped.len(), 102);
         assert_eq!(stripped.pointers().count(), 1 + KEPT);
         assert_eq!(stripped.pointers().nth(1), Some("/a~b/x~1y~0z"));
+        let mut long = Stripped::default();
+        long.add(&"/é".repeat(1 << 20), "force");
+        assert!(long.pointers().all(|pointer| pointer.len() <= POINTER_LIMIT));
     }
 }

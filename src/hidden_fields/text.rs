@@ -20,7 +20,8 @@ pub(super) enum Text {
 impl HiddenFields {
     /// The JSON text in `value`, if a server might decode it: it starts, after white space, with `{` or `[`.
     pub(super) fn json_text(value: &str) -> Option<&str> {
-        let text = value.trim_start_matches(|char: char| char.is_whitespace() || char == '\u{feff}');
+        let text =
+            value.trim_start_matches(|char: char| char.is_whitespace() || char.is_control() || char == '\u{feff}');
         text.starts_with(['{', '[']).then_some(text)
     }
 

@@ -23,6 +23,8 @@ pub struct ToolsetBuilder<T = WithoutTarget, P = Profile> {
     target: T,
     governance: GovernanceLayer<P>,
     names: ToolNames,
+    // For the operator, whose repeat is scrubbed like the call.
+    fields: HiddenFields,
 }
 
 /// Nothing to govern yet.
@@ -40,7 +42,12 @@ pub struct WithEndpoint(Endpoint);
 
 impl ToolsetBuilder {
     pub(super) const fn new() -> Self {
-        Self { target: WithoutTarget(()), governance: GovernanceLayer::new(Profile::Observe), names: ToolNames::bare() }
+        Self {
+            target: WithoutTarget(()),
+            governance: GovernanceLayer::new(Profile::Observe),
+            names: ToolNames::bare(),
+            fields: HiddenFields::new(),
+        }
     }
 }
 
@@ -53,14 +60,20 @@ impl<T> ToolsetBuilder<T> {
 
     /// Sets a policy of another kind.
     pub fn policy<P: ToolPolicy>(self, policy: P) -> ToolsetBuilder<T, P> {
-        ToolsetBuilder { target: self.target, governance: self.governance.policy(policy), names: self.names }
+        ToolsetBuilder {
+            target: self.target,
+            governance: self.governance.policy(policy),
+            names: self.names,
+            fields: self.fields,
+        }
     }
 }
 
 impl<T, P: ToolPolicy> ToolsetBuilder<T, P> {
     /// Sets the hidden fields and their rules.
     pub fn hidden_fields(mut self, fields: HiddenFields) -> Self {
-        self.governance = self.governance.hidden_fields(fields);
+        self.governance = self.governance.hidden_fields(fields.clone());
+        self.fields = fields;
         self
     }
 
@@ -103,7 +116,7 @@ impl<P: ToolPolicy> ToolsetBuilder<WithoutTarget, P> {
     }
 
     fn target<T>(self, target: T) -> ToolsetBuilder<T, P> {
-        ToolsetBuilder { target, governance: self.governance, names: self.names }
+        ToolsetBuilder { target, governance: self.governance, names: self.names, fields: self.fields }
     }
 }
 
@@ -114,9 +127,11 @@ where
     fn govern<S>(&self, inner: S) -> Toolset
     where
         S: Service<ToolRequest, Response = ToolResponse, Future: Send> + Clone + Send + Sync + 'static,
-        S::Error: From<Error> + Into<BoxError> + AsRef<dyn std::error::Error + Send + Sync> + Send,
+        S::Error: Into<BoxError>,
     {
-        let governed = self.governance.layer(inner).map_err(|error| Error::from(error.into()));
+        // Boxed below the layers and not above them: what they say is then the error itself, not something inside it.
+        let inner = inner.map_err(Into::<BoxError>::into);
+        let governed = self.governance.layer(inner).map_err(Error::from);
         let service: BoxToolService = BoxCloneSyncService::new(governed);
         Toolset::from_governed_stack(service).tool_names(self.names.clone())
     }
@@ -125,7 +140,7 @@ where
 impl<S, P> ToolsetBuilder<WithService<S>, P>
 where
     S: Service<ToolRequest, Response = ToolResponse, Future: Send> + Clone + Send + Sync + 'static,
-    S::Error: From<Error> + Into<BoxError> + AsRef<dyn std::error::Error + Send + Sync> + Send,
+    S::Error: Into<BoxError>,
     P: ToolPolicy + Send + Sync + 'static,
 {
     /// The toolset.
@@ -136,7 +151,7 @@ where
     /// The toolset, and beside it what a human needs to release a denied call.
     pub fn build_with_operator(self) -> (Toolset, Operator<S>) {
         let toolset = self.govern(self.target.0.clone());
-        (toolset, Operator::new(self.target.0))
+        (toolset, Operator::new(self.target.0).hidden_fields(self.fields))
     }
 }
 
@@ -164,7 +179,7 @@ where
         let client = Box::pin(EngineClient::connect(self.target.0.clone())).await?;
         let mut toolset = self.govern(client.clone());
         toolset.connection = Some(std::sync::Arc::new(client.clone()));
-        Ok((toolset, Operator::new(client)))
+        Ok((toolset, Operator::new(client).hidden_fields(self.fields)))
     }
 }
 

@@ -24,17 +24,19 @@
 
 mod builder;
 
-use std::{borrow::Cow, collections::HashSet, error, fmt, pin::Pin, sync::Arc};
+use std::{borrow::Cow, collections::HashSet, error, fmt, future::poll_fn, pin::Pin, sync::Arc};
 
 use rmcp::model::{JsonObject, Tool};
-use tower::{ServiceExt as _, util::BoxCloneSyncService};
+use tower::util::BoxCloneSyncService;
 use tower_service::Service;
 
 use crate::{
     BoxError, CallOutcome, Error, ExecuteDecision, ExecutionReceipt, ToolNames, ToolRequest, ToolResponse,
-    error::{ExecutionFailed, FailureReason, Rejected, UnexpectedResponse},
-    outcome::{self, Verdict},
+    denial::Overrides,
+    error::UnexpectedResponse,
+    outcome::Echoes,
     profile::EXECUTE_DECISION,
+    receipt_mapping::{Governed, Rules},
 };
 
 #[cfg(feature = "client")]
@@ -100,11 +102,13 @@ where
         let mut cursors = HashSet::new();
         let mut cursor = None;
         loop {
-            let ToolResponse::List(page) = self.send(ToolRequest::list_from(cursor.take())).await? else {
+            let answer = self.ready().await?.call(ToolRequest::list_from(cursor.take())).await;
+            let ToolResponse::List(page) = answer.map_err(|error| Error::from(error.into()))? else {
                 return Err(Error::UnexpectedResponse(UnexpectedResponse::TO_LIST));
             };
             tools.extend(page.tools.into_iter().filter(|tool| names.insert(tool.name.clone())));
-            let Some(next) = page.next_cursor else {
+            // Some servers write an empty cursor for none.
+            let Some(next) = page.next_cursor.filter(|next| !next.is_empty()) else {
                 return Ok(tools);
             };
             if !cursors.insert(next.clone()) || cursors.len() >= PAGE_LIMIT {
@@ -119,7 +123,21 @@ where
     /// A tool error is an outcome like any other (`isError` is set). For `execute_decision`, prefer
     /// [`execute`](Self::execute).
     pub async fn call(&self, name: impl Into<Cow<'static, str>>, arguments: JsonObject) -> Result<CallOutcome, Error> {
-        match self.send(ToolRequest::call(name, arguments)).await? {
+        let name = name.into();
+        // A layer of the user's around the stack may have failed: then nobody knows whether an execution ran. Arguments
+        // that are none are the stack's to refuse.
+        let governed = self
+            .names
+            .is_execute_decision(&name)
+            .then(|| Governed::admit(&arguments, name.clone(), Rules::new()).ok())
+            .flatten();
+        let mut service = self.ready().await?;
+        let answer = service.call(ToolRequest::call(name, arguments)).await.map_err(|error| Error::from(error.into()));
+        let answer = match governed {
+            Some(governed) => governed.settle(answer),
+            None => answer,
+        };
+        match answer? {
             ToolResponse::Call(outcome) => Ok(outcome),
             ToolResponse::List(_) => Err(Error::UnexpectedResponse(UnexpectedResponse::TO_CALL)),
         }
@@ -132,8 +150,12 @@ where
     /// [`Error::Denied`] by a gate, [`Error::Rejected`] with a 4xx before it ran, [`Error::ExecutionFailed`],
     /// [`Error::OutcomeUnknown`], or one that says that the engine was never called.
     pub async fn execute(&self, decision: ExecuteDecision) -> Result<ExecutionReceipt, Error> {
-        let outcome = self.call(self.names.wire(EXECUTE_DECISION), decision.to_arguments()).await?;
-        receipt_of(outcome, &decision)
+        let (name, arguments) = (Cow::from(self.names.wire(EXECUTE_DECISION)), decision.to_arguments());
+        let echoes = Echoes::of(&arguments);
+        let governed = Governed::new(decision, name.clone(), Overrides::NONE, echoes, Rules::new());
+        let mut service = self.ready().await?;
+        let answer = service.call(ToolRequest::call(name, arguments)).await;
+        governed.execution(answer.map_err(|error| Error::from(error.into())))
     }
 
     /// Closes the connection for all clones. Without one, there is nothing to close.
@@ -144,10 +166,11 @@ where
         }
     }
 
-    async fn send(&self, request: ToolRequest) -> Result<ToolResponse, Error> {
+    /// A clone of the stack that is ready for one request.
+    async fn ready(&self) -> Result<S, Error> {
         let mut service = self.service.clone();
-        let ready = service.ready().await.map_err(|error| not_ready(error.into()))?;
-        ready.call(request).await.map_err(|error| Error::from(error.into()))
+        poll_fn(|cx| service.poll_ready(cx)).await.map_err(|error| not_ready(error.into()))?;
+        Ok(service)
     }
 }
 
@@ -162,22 +185,6 @@ pub(crate) fn not_ready(error: BoxError) -> Error {
     match Error::from(error) {
         Error::Upstream(error) => Error::NotSent(error),
         typed => typed,
-    }
-}
-
-/// The receipt of an execution, which a stack with `ReceiptMapping` puts there, or why there is none.
-pub(crate) fn receipt_of(outcome: CallOutcome, decision: &ExecuteDecision) -> Result<ExecutionReceipt, Error> {
-    let (response, receipt) = outcome.into_parts();
-    match (receipt, response) {
-        (Some(receipt), _) => Ok(receipt),
-        (None, response) => Err(match (outcome::judge(&response, decision), response) {
-            (Verdict::Rejected(status), rmcp::model::CallToolResponse::Complete(result)) => {
-                Error::Rejected(Box::new(Rejected::new(status, result)))
-            }
-            (_, response) => {
-                Error::ExecutionFailed(Box::new(ExecutionFailed::new(FailureReason::NoReceipt).with_response(response)))
-            }
-        }),
     }
 }
 
