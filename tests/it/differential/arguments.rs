@@ -45,7 +45,7 @@ const KEYS: [&str; 34] = [
     "",
     "metadata",
     "Metadata",
-    "decision_id",
+    "decision",
     "params",
     "result",
     "\u{e4}",

@@ -5,7 +5,7 @@
 
 mod arguments;
 mod names;
-mod outcomes;
+pub(crate) mod outcomes;
 
 use futures::executor::block_on;
 use rmcp::model::CallToolRequestParams;

@@ -9,27 +9,13 @@ use tower_algenta::{BoxError, Error, ReceiptMappingLayer, ToolRequest, ToolRespo
 
 use super::{cases, through};
 use crate::{
+    checks::outcomes::class,
     model::outcome::{self, Asked, Class},
     random::Random,
     support::object,
 };
 
 const ASKED: Asked<'_> = Asked { decision_id: "d", webhook_url: "w" };
-
-/// The crate's class of an outcome.
-pub(crate) fn class(outcome: &Result<ToolResponse, Error>) -> Class {
-    match outcome {
-        Ok(ToolResponse::Call(outcome)) if outcome.receipt().is_some() => Class::Receipt,
-        Ok(ToolResponse::Call(outcome)) => {
-            assert_eq!(outcome.result().unwrap().is_error, Some(true), "an answer that is neither passed");
-            Class::ToolError
-        }
-        Err(Error::Denied(denial)) => Class::Denied(denial.gate().as_str().to_owned()),
-        Err(Error::ExecutionFailed(_)) => Class::Failed,
-        Err(Error::OutcomeUnknown(_)) => Class::Unknown,
-        other => panic!("{other:?}"),
-    }
-}
 
 fn executed(
     answer: impl Fn() -> Result<ToolResponse, BoxError> + Clone + Send + Sync + 'static,
@@ -70,7 +56,7 @@ impl Answers {
                 ("policy_snapshot_id", json!(["p", null, 1])),
                 ("schema_snapshot_id", json!(["s", null, 1])),
                 ("payload_summary", json!([{"error": 1}, {"gate": "confidence"}, null])),
-                ("error", json!([null, "e", {"status_code": 404}])),
+                ("error", json!(["e", {"status_code": 404}])),
                 ("gate", json!(["confidence", null])),
                 ("status_code", json!([409, 200])),
                 ("result", json!([{}])),
@@ -95,7 +81,7 @@ impl Answers {
         match self.0.below(12) {
             0 => body["gate"] = Value::Null,
             1 => body["code"] = Value::Null,
-            2 => body["code"] = json!("execution_blocked_"),
+            2 => body["code"] = json!("execution_blocked_other"),
             3 => body["gate"] = json!("Confidence"),
             4 => body["gate"] = json!(5),
             5 => body["code"] = json!("rate_limit_exceeded"),
@@ -139,7 +125,7 @@ impl Answers {
             1 => json!({"Error": {"status_code": status}}),
             2 => json!({"detail": {"error": {"message": message, "status_code": status}}}),
             3 => json!({"error": {"status_code": status}, "request_id": "r"}),
-            4 => json!({"error": null}),
+            4 => json!({"error": []}),
             _ => json!({"error": {"code": code, "message": message, "status_code": status}}),
         }
     }
@@ -150,7 +136,7 @@ impl Answers {
             4 | 5 => self.denial(),
             6 | 7 => self.error(),
             8 => json!({}),
-            _ => [json!([1]), json!("s"), json!(5), Value::Null, json!([self.receipt()])][self.0.below(5)].clone(),
+            _ => [json!([1]), json!("s"), json!(5), Value::Null][self.0.below(4)].clone(),
         };
         match self.0.below(10) {
             0 => json!({"result": body}),

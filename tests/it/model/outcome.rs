@@ -16,6 +16,8 @@ pub(crate) enum Class {
     Unknown,
     /// One of the last two: the design leaves open which.
     Aborted,
+    /// What no execution may end in.
+    Outlaw,
 }
 
 impl Class {
