@@ -1,4 +1,5 @@
 mod argument_vectors;
+mod attacks;
 mod checks;
 mod client;
 mod closed_world;
@@ -16,7 +17,9 @@ mod real_servers;
 mod result_vectors;
 mod schema_random;
 mod schema_vectors;
+mod small_scopes;
 mod stack;
 mod stub;
 mod support;
 mod webhook_filter;
+mod zoo;
