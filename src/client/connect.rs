@@ -16,6 +16,7 @@ use super::{
     CallError, CallErrorKind, ConnectError, ConnectErrorKind, Endpoint, EngineClient,
     endpoint::{CALL_TIMEOUT, CONNECT_TIMEOUT},
     engine_client::Shared,
+    list_changes::Notified,
     retry::BoundedRetry,
 };
 use crate::{BoxError, Error};
@@ -60,7 +61,7 @@ impl EngineClient {
         let connect = async {
             let session = handshake(transport, auto()).await;
             let session = session.map_err(|error| ConnectError::from_handshake(error, None))?;
-            finish(Shared::running(session, None), CALL_TIMEOUT).await
+            finish(Shared::notified(session, None), CALL_TIMEOUT).await
         };
         within(CONNECT_TIMEOUT, connect).await.map_err(|error| Error::NotSent(Box::new(error)))
     }
@@ -81,7 +82,7 @@ impl EngineClient {
             let (transport, exit) =
                 child.start().map_err(|error| ConnectError::new(ConnectErrorKind::NotStarted).with_source(error))?;
             match handshake(transport, auto()).await {
-                Ok(session) => finish(Shared::running(session, None).of_child(exit), call_timeout).await,
+                Ok(session) => finish(Shared::notified(session, None).of_child(exit), call_timeout).await,
                 Err(error) => Err(match (ConnectError::from_handshake(error, None), exit.soon().await) {
                     (error, Some(status)) if error.kind() == ConnectErrorKind::Closed => {
                         ConnectError::new(ConnectErrorKind::Exited(status))
@@ -113,7 +114,7 @@ impl EngineClient {
         };
         let token = endpoint.bearer_token();
         let session = session.map_err(|error| ConnectError::from_handshake(error, token))?;
-        finish(Shared::running(session, token.cloned()), endpoint.call_timeout).await
+        finish(Shared::notified(session, token.cloned()), endpoint.call_timeout).await
     }
 }
 
@@ -126,7 +127,7 @@ async fn within<T>(limit: Duration, connect: impl Future<Output = Result<T, Conn
 async fn handshake<T, E, A>(
     transport: T,
     lifecycle: ClientLifecycleMode,
-) -> Result<RunningService<RoleClient, ClientConfig>, ClientInitializeError>
+) -> Result<RunningService<RoleClient, Notified>, ClientInitializeError>
 where
     T: IntoTransport<RoleClient, E, A>,
     E: std::error::Error + Send + Sync + 'static,
@@ -135,7 +136,7 @@ where
     // No capabilities: an engine has nothing to ask of a model, or of a person, through this client.
     let mut config = ClientConfig::new(ClientCapabilities::default(), implementation);
     config.protocol_version = ProtocolVersion::V_2025_11_25;
-    serve_client_with_lifecycle(config, transport, lifecycle).await
+    serve_client_with_lifecycle(Notified::new(config), transport, lifecycle).await
 }
 
 /// 2026-07-28 if the engine knows it, else the handshake of the versions before.

@@ -18,10 +18,15 @@ use rmcp::{
     },
     service::{Peer, QuitReason, RunningService, Service as Handler},
 };
-use tokio::{sync::OnceCell, task::JoinError};
+use tokio::{
+    sync::{OnceCell, watch},
+    task::JoinError,
+};
 use tower_service::Service;
 
-use super::{BearerToken, CallError, CallErrorKind, endpoint::CALL_TIMEOUT, failure::Failure, meta};
+use super::{
+    BearerToken, CallError, CallErrorKind, endpoint::CALL_TIMEOUT, failure::Failure, list_changes::Notified, meta,
+};
 use crate::{Error, ToolRequest, ToolResponse, error::UnexpectedResponse};
 
 /// How long closing may take. rmcp itself waits for its handlers for 2 seconds, and for the end of a session for 5.
@@ -46,6 +51,9 @@ impl EngineClient {
     }
 
     /// Sends through an rmcp client that is already running, and takes over its connection.
+    ///
+    /// How its transport behaves is up to whoever set it up. Over HTTP, turn `reinit_on_expired_session` off: it renews
+    /// a session that the engine has lost, and sends the call again.
     pub fn from_service<S: Handler<RoleClient>>(service: RunningService<RoleClient, S>) -> Self {
         Self::new(Shared::running(service, None), CALL_TIMEOUT)
     }
@@ -100,8 +108,12 @@ impl EngineClient {
         }
     }
 
-    pub(super) fn shared(&self) -> &Shared {
+    pub(super) const fn shared(&self) -> &Arc<Shared> {
         &self.shared
+    }
+
+    pub(super) const fn limit(&self) -> Duration {
+        self.call_timeout
     }
 }
 
@@ -169,6 +181,8 @@ pub(super) struct Shared {
     stale_lists_off: OnceCell<()>,
     // For the errors that quote it.
     token: Option<BearerToken>,
+    // None if the notifications go to a handler of somebody else's.
+    changes: Option<watch::Receiver<u64>>,
     #[cfg(feature = "child-process")]
     exit: Option<super::child_process::Exit>,
 }
@@ -181,6 +195,23 @@ impl Shared {
         Self::new(service.peer().clone(), Some(Box::new(service)), token)
     }
 
+    /// As [`running`](Self::running), with this crate's own handler.
+    pub(super) fn notified(service: RunningService<RoleClient, Notified>, token: Option<BearerToken>) -> Self {
+        let changes = service.service().changes();
+        Self { changes: Some(changes), ..Self::running(service, token) }
+    }
+
+    pub(super) const fn peer(&self) -> &Peer<RoleClient> {
+        &self.peer
+    }
+
+    /// The changes of the list that a session tells from now on.
+    pub(super) fn changes(&self) -> Option<watch::Receiver<u64>> {
+        let mut changes = self.changes.clone()?;
+        changes.mark_unchanged();
+        Some(changes)
+    }
+
     fn new(peer: Peer<RoleClient>, session: Option<Box<dyn Session>>, token: Option<BearerToken>) -> Self {
         Self {
             peer,
@@ -188,6 +219,7 @@ impl Shared {
             closed: AtomicBool::new(false),
             stale_lists_off: OnceCell::new(),
             token,
+            changes: None,
             #[cfg(feature = "child-process")]
             exit: None,
         }
@@ -200,11 +232,11 @@ impl Shared {
         self
     }
 
-    fn is_closed(&self) -> bool {
+    pub(super) fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Acquire) || self.peer.is_transport_closed()
     }
 
-    fn check_open(&self) -> Result<(), Error> {
+    pub(super) fn check_open(&self) -> Result<(), Error> {
         if !self.is_closed() {
             return Ok(());
         }
@@ -250,7 +282,7 @@ impl Shared {
     }
 
     #[cfg_attr(not(feature = "child-process"), expect(clippy::unused_async, reason = "only a child is waited for"))]
-    async fn error(&self, error: ServiceError, unexpected: UnexpectedResponse) -> Error {
+    pub(super) async fn error(&self, error: ServiceError, unexpected: UnexpectedResponse) -> Error {
         let error = match error {
             ServiceError::McpError(mut error) => {
                 if let Some(token) = &self.token {

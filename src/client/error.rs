@@ -208,6 +208,8 @@ pub enum CallErrorKind {
     Cancelled,
     /// The connection failed while the request was under way.
     Lost,
+    /// Nobody tells this client when the list of tools changes.
+    NoListChanges,
 }
 
 impl CallError {
@@ -291,6 +293,9 @@ impl fmt::Display for CallError {
             CallErrorKind::SessionLost => f.write_str("the engine no longer knows the session: connect again"),
             CallErrorKind::Unreadable => f.write_str("the engine's answer does not fit the protocol"),
             CallErrorKind::Cancelled => f.write_str("the request was cancelled"),
+            CallErrorKind::NoListChanges => f.write_str(
+                "changes of the list can't be awaited: the engine does not tell of them, or tells another handler",
+            ),
             CallErrorKind::Lost => match self.exit {
                 Some(status) => write!(f, "the engine's process ended ({status}) before its answer came"),
                 None => f.write_str("the connection to the engine was lost before its answer came"),

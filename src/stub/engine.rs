@@ -15,7 +15,7 @@ use rmcp::{
 };
 use tokio::{
     net::TcpListener,
-    sync::oneshot,
+    sync::{oneshot, watch},
     task::{JoinHandle, JoinSet},
 };
 
@@ -115,6 +115,11 @@ impl StubEngine {
         entries.executions.iter().filter(|execution| execution.decision_id == decision_id).count()
     }
 
+    /// Tells every client that listens that the list of tools has changed, although it has not.
+    pub fn announce_list_change(&self) {
+        self.shared.list_changes.send_modify(|changes| *changes += 1);
+    }
+
     /// Closes the port and every connection, and returns when both are closed.
     pub async fn shutdown(self) {
         drop(self.stop);
@@ -208,6 +213,7 @@ impl StubEngineBuilder {
             settings: self.settings,
             record: Record::default(),
             decisions: Mutex::new(Decisions::new()),
+            list_changes: watch::Sender::new(0),
         });
         let (stop, stopped) = oneshot::channel();
         let server = tokio::spawn(serve(listener, Arc::clone(&shared), stopped));
@@ -237,6 +243,7 @@ pub(super) struct Shared {
     pub(super) tools: Vec<Tool>,
     pub(super) record: Record,
     pub(super) decisions: Mutex<Decisions>,
+    pub(super) list_changes: watch::Sender<u64>,
 }
 
 async fn serve(listener: TcpListener, shared: Arc<Shared>, mut stopped: oneshot::Receiver<()>) {

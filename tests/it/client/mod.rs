@@ -6,6 +6,7 @@ mod child_process;
 mod connecting;
 mod endpoint;
 mod legacy;
+mod list_changes;
 pub(crate) mod scripted;
 
 use std::{error::Error as StdError, future::poll_fn, time::Duration};
