@@ -9,6 +9,7 @@ mod differential;
 mod faults;
 mod in_process;
 mod layers;
+mod lifecycle;
 mod model;
 mod name_vectors;
 mod orders;

@@ -103,7 +103,10 @@ impl Generation {
                 EngineClient::connect(endpoint).await.unwrap()
             }
             Self::Initialize => {
-                let config = StreamableHttpClientTransportConfig::with_uri(url).auth_header(TOKEN);
+                // As the crate's own client has it: a lost session is not renewed, since that sends a call again.
+                let config = StreamableHttpClientTransportConfig::with_uri(url)
+                    .auth_header(TOKEN)
+                    .reinit_on_expired_session(false);
                 let transport = StreamableHttpClientTransport::from_config(config);
                 let service =
                     serve_client_with_lifecycle(ClientConfig::default(), transport, ClientLifecycleMode::Initialize);
