@@ -1,6 +1,6 @@
 """An engine on the Python SDK, 1.x or 2.x: the decisions of the stub, over streamable HTTP at /mcp.
 
-MODE says how a gate's denial leaves the tool:
+Instead of a port, `stdio` has it talk over its standard input and output. MODE says how a gate's denial leaves the tool:
   raise        as an exception of Python's own
   tool-error   as the SDK's ToolError
   return       as an ordinary result
@@ -26,7 +26,9 @@ except ImportError:
 
     SDK = 1
 
-PORT, MODE = int(sys.argv[1]), sys.argv[2]
+STDIO = sys.argv[1] == "stdio"
+PORT = 0 if STDIO else int(sys.argv[1])
+MODE = sys.argv[2]
 WITHHELD = "Execution blocked by policy"
 
 executed = {}
@@ -112,7 +114,9 @@ def with_decorators():
     if MODE == "return":
         execute_decision.__annotations__["return"] = dict[str, Any]
     server.tool()(execute_decision)
-    if SDK == 2:
+    if STDIO:
+        server.run("stdio")
+    elif SDK == 2:
         server.run("streamable-http", port=PORT)
     else:
         server.run("streamable-http")

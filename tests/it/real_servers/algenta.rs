@@ -19,9 +19,9 @@ use crate::{
     support::everything_printed,
 };
 
-const GATES: [&str; 3] = ["idempotency", "confidence", "risk_floor"];
+pub(super) const GATES: [&str; 3] = ["idempotency", "confidence", "risk_floor"];
 /// How the body of a 409 may be nested.
-const FORMS: [&str; 4] = ["error", "error-request-id", "detail-error", "detail"];
+pub(super) const FORMS: [&str; 4] = ["error", "error-request-id", "detail-error", "detail"];
 
 fn nested(form: &str, denial: &Value) -> Value {
     match form {
@@ -89,7 +89,8 @@ fn execute(id: &str, request: &Request, delivered: &Mutex<HashSet<String>>) -> R
     answer(200, &receipt)
 }
 
-async fn rest() -> Scripted {
+/// The REST server.
+pub(super) async fn rest() -> Scripted {
     let delivered = Arc::new(Mutex::new(HashSet::new()));
     Scripted::start(move |request| {
         let path = request.head.split(' ').nth(1).unwrap();

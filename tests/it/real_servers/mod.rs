@@ -5,6 +5,7 @@
 mod algenta;
 mod done_when;
 mod sdk;
+mod stdio;
 
 use std::{
     io::Write as _,
@@ -53,7 +54,8 @@ pub(crate) fn script(name: &str) -> PathBuf {
 /// A server in a process of its own, which ends when this is dropped.
 pub(crate) struct Process {
     pub(crate) url: String,
-    _child: Child,
+    port: u16,
+    child: Child,
 }
 
 impl Process {
@@ -61,27 +63,37 @@ impl Process {
     pub(crate) async fn start(command: impl Fn(u16) -> Command) -> Self {
         for _ in 0..3 {
             let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-            let mut command = command(port);
-            let log = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("server-{port}.log"));
-            let output = std::fs::File::create(&log).unwrap();
-            command.stdin(Stdio::null()).stdout(output.try_clone().unwrap()).stderr(output).kill_on_drop(true);
-            let mut child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
-            let listens = async {
-                while TcpStream::connect(("127.0.0.1", port)).await.is_err() {
-                    if child.try_wait().unwrap().is_some() {
-                        return false;
-                    }
-                    tokio::time::sleep(Duration::from_millis(50)).await;
-                }
-                true
-            };
-            if tokio::time::timeout(START_TIMEOUT, listens).await.expect("it listens, or ends") {
-                return Self { url: format!("http://127.0.0.1:{port}/mcp"), _child: child };
+            // Somebody else may be quicker to take the port.
+            if let Some(process) = Self::start_at(port, command(port)).await {
+                return process;
             }
-            // Somebody else was quicker to take the port, or it does not start at all.
-            eprintln!("{}", std::fs::read_to_string(&log).unwrap());
         }
         panic!("the server does not start");
+    }
+
+    /// Kills it, and starts it again at the same port.
+    pub(crate) async fn restart(mut self, command: impl Fn(u16) -> Command) -> Self {
+        self.child.kill().await.unwrap();
+        Self::start_at(self.port, command(self.port)).await.expect("the server starts again")
+    }
+
+    async fn start_at(port: u16, mut command: Command) -> Option<Self> {
+        let log = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("server-{port}.log"));
+        let output = std::fs::File::create(&log).unwrap();
+        command.stdin(Stdio::null()).stdout(output.try_clone().unwrap()).stderr(output).kill_on_drop(true);
+        let mut child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+        let listens = async {
+            while TcpStream::connect(("127.0.0.1", port)).await.is_err() {
+                if child.try_wait().unwrap().is_some() {
+                    eprintln!("{}", std::fs::read_to_string(&log).unwrap());
+                    return false;
+                }
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+            true
+        };
+        let listens = tokio::time::timeout(START_TIMEOUT, listens).await.expect("it listens, or ends");
+        listens.then(|| Self { url: format!("http://127.0.0.1:{port}/mcp"), port, child })
     }
 }
 

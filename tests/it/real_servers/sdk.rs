@@ -3,7 +3,7 @@
 use rmcp::object;
 use serde_json::{Value, json};
 use tokio::process::Command;
-use tower_algenta::{EngineClient, Error, ExecuteDecision, NEVER_MODEL_FACING, Profile, Toolset};
+use tower_algenta::{Endpoint, EngineClient, Error, ExecuteDecision, NEVER_MODEL_FACING, Profile, Toolset};
 
 use super::{Generation, HOOK, Process, named, programs, script};
 
@@ -101,4 +101,30 @@ async fn the_first_line_of_the_sdk() {
 #[tokio::test]
 async fn the_second_line_of_the_sdk() {
     holds("sdk2", &SDK_2).await;
+}
+
+/// Its sessions are in its memory.
+#[tokio::test]
+async fn a_server_that_restarts_has_lost_its_sessions() {
+    let Some(programs) = programs("sdk1", "a server on the Python SDK that restarts") else { return };
+    let command = |port: u16| {
+        let mut command = Command::new(programs.join("python"));
+        command.arg(script("sdk_server.py")).arg(port.to_string()).arg("raise");
+        command
+    };
+    let server = Process::start(command).await;
+    // The crate's own client, which settles on the handshake here.
+    let client = EngineClient::connect(Endpoint::new(&server.url).unwrap()).await.unwrap();
+    assert_eq!(client.protocol_version().unwrap().as_str(), "2025-11-25");
+    let tools = Toolset::builder().profile(Profile::Execute).service(client.clone()).build();
+    let execute = async || tools.execute(ExecuteDecision::new("decision-a", HOOK).unwrap()).await;
+    let server = server.restart(command).await;
+    let error = execute().await.unwrap_err();
+    assert!(matches!(error, Error::OutcomeUnknown(_)), "{error:?}");
+    let error = tools.list().await.unwrap_err();
+    assert!(error.to_string().contains("connect again"), "{error}");
+
+    let client = EngineClient::connect(Endpoint::new(&server.url).unwrap()).await.unwrap();
+    let ran = record(&client).await;
+    assert_eq!(ran, json!({"executed": {}, "switches": []}), "nothing was sent again");
 }
