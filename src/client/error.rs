@@ -217,6 +217,10 @@ impl CallError {
         Self { kind, exit: None, source: None }
     }
 
+    pub(crate) fn no_list_changes() -> crate::Error {
+        Self::new(CallErrorKind::NoListChanges).into()
+    }
+
     #[cfg(feature = "child-process")]
     pub(super) const fn with_exit(mut self, exit: Option<ExitStatus>) -> Self {
         self.exit = exit;

@@ -104,7 +104,7 @@ impl EngineClient {
     /// [`Error::Upstream`] with [`CallErrorKind::NoListChanges`] when the engine does not say that it tells, or when
     /// the client was made from a connection with a handler of its own, which hears them.
     pub async fn list_changes(&self) -> Result<ListChanges, Error> {
-        let unavailable = || Error::from(CallError::new(CallErrorKind::NoListChanges));
+        let unavailable = CallError::no_list_changes;
         let shared = Arc::clone(self.shared());
         shared.check_open()?;
         let offered = self.server_info().and_then(|info| info.capabilities.tools.as_ref()?.list_changed);

@@ -185,7 +185,11 @@ where
 
 #[cfg(feature = "client")]
 impl super::Connection for EngineClient {
-    fn close(&self) -> std::pin::Pin<Box<dyn Future<Output = Result<(), Error>> + Send + '_>> {
+    fn close(&self) -> super::BoxFuture<'_, ()> {
         Box::pin(Self::close(self))
+    }
+
+    fn list_changes(&self) -> super::BoxFuture<'_, crate::client::ListChanges> {
+        Box::pin(Self::list_changes(self))
     }
 }

@@ -59,9 +59,14 @@ pub struct Toolset<S = BoxToolService> {
     connection: Option<Arc<dyn Connection>>,
 }
 
+type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'a>>;
+
 /// What a toolset closes.
 pub(crate) trait Connection: Send + Sync {
-    fn close(&self) -> Pin<Box<dyn Future<Output = Result<(), Error>> + Send + '_>>;
+    fn close(&self) -> BoxFuture<'_, ()>;
+
+    #[cfg(feature = "client")]
+    fn list_changes(&self) -> BoxFuture<'_, crate::client::ListChanges>;
 }
 
 impl Toolset {
@@ -156,6 +161,20 @@ where
         let mut service = self.ready().await?;
         let answer = service.call(ToolRequest::call(name, arguments)).await;
         governed.execution(answer.map_err(|error| Error::from(error.into())))
+    }
+
+    /// Asks to be told when the engine's list of tools changes; see
+    /// [`EngineClient::list_changes`](crate::EngineClient::list_changes).
+    ///
+    /// # Errors
+    ///
+    /// As there, and when the toolset has no connection of its own: only [`connect`](ToolsetBuilder::connect) makes one.
+    #[cfg(feature = "client")]
+    pub async fn list_changes(&self) -> Result<crate::client::ListChanges, Error> {
+        match &self.connection {
+            Some(connection) => connection.list_changes().await,
+            None => Err(crate::client::CallError::no_list_changes()),
+        }
     }
 
     /// Closes the connection for all clones. Without one, there is nothing to close.

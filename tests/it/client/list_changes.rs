@@ -10,7 +10,7 @@ use rmcp::{
 };
 use serde_json::json;
 use tokio::time::timeout;
-use tower_algenta::{EngineClient, StubEngine, client::CallErrorKind};
+use tower_algenta::{EngineClient, StubEngine, Toolset, client::CallErrorKind};
 
 use super::{
     SOON, call, connect, endpoint, list, not_sent,
@@ -45,6 +45,19 @@ async fn changes_are_told_to_everybody_who_asked() {
             call(client, simulate()).await.unwrap();
         }
     }
+}
+
+#[tokio::test]
+async fn a_toolset_hears_of_changes_too() {
+    let engine = StubEngine::start().await.unwrap();
+    let tools = Toolset::builder().endpoint(endpoint(engine.url())).connect().await.unwrap();
+    let mut changes = tools.list_changes().await.unwrap();
+    engine.announce_list_change();
+    timeout(SOON, changes.changed()).await.expect("a change is told").unwrap();
+    assert_eq!(tools.list().await.unwrap().len(), 4);
+
+    let tools = Toolset::builder().service(connect(endpoint(engine.url())).await).build();
+    assert_eq!(upstream(&tools.list_changes().await.unwrap_err()), CallErrorKind::NoListChanges);
 }
 
 #[tokio::test]
