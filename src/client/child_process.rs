@@ -1,6 +1,13 @@
 //! An engine that runs as a child process and talks over its standard input and output.
 
-use std::{ffi::OsStr, fmt, io, path::Path, process::ExitStatus, process::Stdio, time::Duration};
+use std::{
+    ffi::OsStr,
+    fmt, io,
+    path::Path,
+    process::{ExitStatus, Stdio},
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use rmcp::{
     RoleClient,
@@ -22,7 +29,8 @@ const LAG: Duration = Duration::from_secs(1);
 /// A longer line of standard error is handed on in pieces.
 const LINE_LIMIT: u64 = 64 * 1024;
 
-type OnStderr = Box<dyn FnMut(&str) + Send>;
+/// Shared, since an engine may have to be started twice.
+type OnStderr = Arc<Mutex<dyn FnMut(&str) + Send>>;
 
 /// An engine to start as a child process, with [`EngineClient::spawn`](super::EngineClient::spawn).
 ///
@@ -38,6 +46,9 @@ type OnStderr = Box<dyn FnMut(&str) + Send>;
 ///
 /// The child inherits this process's environment and working folder. What it writes to its standard error goes to
 /// this process's own, until [`on_stderr`](Self::on_stderr) says otherwise.
+///
+/// An engine that knows of protocol 2026-07-28, but does not speak it, is ended and started again, for the handshake of
+/// the versions before.
 ///
 /// It does not outlive its owner. When the client is closed, or its last clone is dropped, the child's input ends; 3
 /// seconds later the child is killed if it is still there, and at once if the tokio runtime goes away. Should this
@@ -100,7 +111,7 @@ impl ChildProcess {
     /// Hands each line of its standard error to `receive`, without the line's end. It may quote anything that the
     /// engine was sent.
     pub fn on_stderr(mut self, receive: impl FnMut(&str) + Send + 'static) -> Self {
-        self.on_stderr = Some(Box::new(receive));
+        self.on_stderr = Some(Arc::new(Mutex::new(receive)));
         self
     }
 
@@ -117,7 +128,7 @@ impl ChildProcess {
     }
 
     /// Starts it.
-    pub(super) fn start(mut self) -> io::Result<(ChildTransport, Exit)> {
+    pub(super) fn start(&mut self) -> io::Result<(ChildTransport, Exit)> {
         let stderr = if self.on_stderr.is_some() { Stdio::piped() } else { Stdio::inherit() };
         self.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(stderr);
         // For when the runtime goes away, and with it the task that waits for the child.
@@ -126,8 +137,8 @@ impl ChildProcess {
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(io::Error::other("the child has no standard input and output"));
         };
-        if let (Some(stderr), Some(receive)) = (child.stderr.take(), self.on_stderr) {
-            tokio::spawn(forward(stderr, receive));
+        if let (Some(stderr), Some(receive)) = (child.stderr.take(), &self.on_stderr) {
+            tokio::spawn(forward(stderr, Arc::clone(receive)));
         }
         let (owner, orphaned) = oneshot::channel();
         let (report, exit) = watch::channel(None);
@@ -166,12 +177,13 @@ async fn supervise(mut child: Child, orphaned: oneshot::Receiver<()>) -> Ended {
     child.wait().await.ok()
 }
 
-async fn forward(stderr: ChildStderr, mut receive: OnStderr) {
+async fn forward(stderr: ChildStderr, receive: OnStderr) {
     let mut stderr = BufReader::new(stderr);
     let mut line = Vec::new();
     while (&mut stderr).take(LINE_LIMIT).read_until(b'\n', &mut line).await.is_ok_and(|count| count > 0) {
         let text = String::from_utf8_lossy(&line);
-        receive(text.trim_end_matches(['\n', '\r']));
+        // If it panicked for a line, it may still want the next one.
+        receive.lock().unwrap_or_else(PoisonError::into_inner)(text.trim_end_matches(['\n', '\r']));
         line.clear();
     }
 }
@@ -193,7 +205,7 @@ impl Exit {
         tokio::time::timeout(LAG, ended).await.ok()?.ok()?.flatten()
     }
 
-    async fn ended(&self) {
+    pub(super) async fn ended(&self) {
         // An error means that the task which waits for the child is gone, and so is the child.
         let _ = self.0.clone().wait_for(Option::is_some).await;
     }

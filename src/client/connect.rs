@@ -76,12 +76,20 @@ impl EngineClient {
     ///
     /// Outside a tokio runtime with its I/O and time drivers.
     #[cfg(feature = "child-process")]
-    pub async fn spawn(child: super::ChildProcess) -> Result<Self, Error> {
+    pub async fn spawn(mut child: super::ChildProcess) -> Result<Self, Error> {
         let (connect_timeout, call_timeout) = (child.connect_timeout, child.call_timeout);
-        let connect = async {
+        let mut dial = async |lifecycle| {
             let (transport, exit) =
                 child.start().map_err(|error| ConnectError::new(ConnectErrorKind::NotStarted).with_source(error))?;
-            match handshake(transport, auto()).await {
+            Ok::<_, ConnectError>((handshake(transport, lifecycle).await, exit))
+        };
+        let connect = async {
+            let (mut session, mut exit) = dial(auto()).await?;
+            if session.as_ref().is_err_and(wants_handshake) {
+                exit.ended().await;
+                (session, exit) = dial(ClientLifecycleMode::Initialize).await?;
+            }
+            match session {
                 Ok(session) => finish(Shared::notified(session, None).of_child(exit), call_timeout).await,
                 Err(error) => Err(match (ConnectError::from_handshake(error, None), exit.soon().await) {
                     (error, Some(status)) if error.kind() == ConnectErrorKind::Closed => {
@@ -104,12 +112,7 @@ impl EngineClient {
             handshake(StreamableHttpClientTransport::with_client(http.clone(), transport_config(endpoint)), lifecycle)
         };
         let session = match dial(auto()).await {
-            // An engine that knows `server/discover`, but only versions from before it. rmcp takes that for the end.
-            Err(ClientInitializeError::NoCompatibleProtocolVersion { server_supported, .. })
-                if server_supported.iter().any(|version| WITH_HANDSHAKE.contains(version)) =>
-            {
-                dial(ClientLifecycleMode::Initialize).await
-            }
+            Err(error) if wants_handshake(&error) => dial(ClientLifecycleMode::Initialize).await,
             session => session,
         };
         let token = endpoint.bearer_token();
@@ -137,6 +140,12 @@ where
     let mut config = ClientConfig::new(ClientCapabilities::default(), implementation);
     config.protocol_version = ProtocolVersion::V_2025_11_25;
     serve_client_with_lifecycle(Notified::new(config), transport, lifecycle).await
+}
+
+/// Whether the engine knows `server/discover`, but only versions from before it. rmcp takes that for the end.
+fn wants_handshake(error: &ClientInitializeError) -> bool {
+    matches!(error, ClientInitializeError::NoCompatibleProtocolVersion { server_supported, .. }
+        if server_supported.iter().any(|version| WITH_HANDSHAKE.contains(version)))
 }
 
 /// 2026-07-28 if the engine knows it, else the handshake of the versions before.

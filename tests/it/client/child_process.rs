@@ -203,3 +203,29 @@ async fn a_call_of_a_child_that_is_given_up_is_cancelled() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_child_of_older_versions_is_started_again() {
+    const OLDER: &str = r#"
+        echo started >&2
+        while read -r line; do
+            id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+            case $line in
+            *server/discover*) answer='"error":{"code":-32022,"message":"no","data":{"supported":["2025-06-18"]}}' ;;
+            *'"initialize"'*) answer='"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"n","version":"1"}}' ;;
+            *tools/call*) answer='"result":{"content":[]}' ;;
+            *) continue ;;
+            esac
+            printf '{"jsonrpc":"2.0","id":%s,%s}\n' "$id" "$answer"
+        done
+        echo ended >&2
+    "#;
+    let lines = Arc::new(Mutex::new(Vec::new()));
+    let kept = Arc::clone(&lines);
+    let child = ChildProcess::new("sh").args(["-c", OLDER]);
+    let client = spawn(child.on_stderr(move |line| kept.lock().unwrap().push(line.to_owned()))).await;
+    assert_eq!(client.protocol_version().unwrap().as_str(), "2025-06-18");
+    call(&client, simulate()).await.unwrap();
+    client.close().await.unwrap();
+    eventually("both end", || *lines.lock().unwrap() == ["started", "ended", "started", "ended"]).await;
+}
