@@ -139,7 +139,8 @@ where
     // No capabilities: an engine has nothing to ask of a model, or of a person, through this client.
     let mut config = ClientConfig::new(ClientCapabilities::default(), implementation);
     config.protocol_version = ProtocolVersion::V_2025_11_25;
-    serve_client_with_lifecycle(Notified::new(config), transport, lifecycle).await
+    // Boxed, since its state would make every caller's future some 16 KiB large.
+    Box::pin(serve_client_with_lifecycle(Notified::new(config), transport, lifecycle)).await
 }
 
 /// Whether the engine knows `server/discover`, but only versions from before it. rmcp takes that for the end.

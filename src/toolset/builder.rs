@@ -175,8 +175,7 @@ where
     ///
     /// As [`connect`](Self::connect).
     pub async fn connect_with_operator(self) -> Result<(Toolset, Operator<EngineClient>), Error> {
-        // Boxed, since the handshake's state would make every caller's future some 16 KiB large.
-        let client = Box::pin(EngineClient::connect(self.target.0.clone())).await?;
+        let client = EngineClient::connect(self.target.0.clone()).await?;
         let mut toolset = self.govern(client.clone());
         toolset.connection = Some(std::sync::Arc::new(client.clone()));
         Ok((toolset, Operator::new(client).hidden_fields(self.fields)))
