@@ -1,0 +1,328 @@
+//! Instruction counts: they don't depend on the clock, so they decide whether a change lands.
+//!
+//! `cargo bench --bench instructions` counts with valgrind's callgrind, prints each figure beside its goal and fails past
+//! a limit. Where valgrind isn't installed it says that it skipped. `-- --all` prints the counts of all cases as well.
+
+mod cases;
+
+use std::{
+    collections::BTreeMap,
+    env,
+    error::Error,
+    fs,
+    hint::black_box,
+    path::{Path, PathBuf},
+    process::{Command, ExitCode, Stdio},
+};
+
+use cases::services::{Bare, Fused, boxed_futures, boxed_services, drive, identities};
+use serde_json::Value;
+use tower::{Layer, Service};
+use tower_algenta::{
+    ArgumentScrubLayer, BoxError, ExecutionBlocked, ExecutionReceipt, GovernanceLayer, HiddenFields, Matching, Profile,
+    ProfileFilterLayer, ReceiptMappingLayer, SchemaScrubLayer, ToolRequest, ToolResponse,
+};
+
+/// Tells the process that it is the one under valgrind.
+const COUNTED: &str = "--counted";
+
+type Work = Box<dyn FnMut()>;
+
+/// What callgrind counts: it starts where this is entered and ends where this is left.
+#[inline(never)]
+fn measured(work: &mut dyn FnMut()) {
+    work();
+}
+
+/// The cases, in the order in which they run. Each makes its input when its turn comes.
+#[derive(Default)]
+struct Cases {
+    all: Vec<(String, Box<dyn Fn() -> Work>)>,
+}
+
+impl Cases {
+    fn add(&mut self, name: impl Into<String>, make: impl Fn() -> Work + 'static) {
+        self.all.push((name.into(), Box::new(make)));
+    }
+
+    /// One call through `service`, its answer dropped.
+    fn add_call<S>(&mut self, name: &str, service: S, request: fn() -> ToolRequest)
+    where
+        S: Service<ToolRequest, Response = ToolResponse, Error = BoxError> + Clone + 'static,
+    {
+        self.add(name, move || {
+            let (mut service, mut request) = (service.clone(), Some(request()));
+            Box::new(move || {
+                if let Some(request) = request.take() {
+                    let _ = black_box(drive(service.call(black_box(request))));
+                }
+            })
+        });
+    }
+}
+
+fn clean_call() -> ToolRequest {
+    ToolRequest::call("simulate", cases::five_keys())
+}
+
+fn stack(cases: &mut Cases) {
+    cases.add_call("stack/bare", Bare, clean_call);
+    cases.add_call("stack/identities", identities(Bare), clean_call);
+    cases.add_call("stack/fused", Fused::new(Bare, Profile::Observe), clean_call);
+    cases.add_call("stack/four", GovernanceLayer::new(Profile::Observe).layer(Bare), clean_call);
+    cases.add_call("stack/boxed_futures", boxed_futures(Profile::Observe), clean_call);
+    cases.add_call("stack/boxed_services", boxed_services(Profile::Observe), clean_call);
+    cases.add_call("stack/schema_scrub", SchemaScrubLayer::new().layer(Bare), clean_call);
+    cases.add_call("stack/profile_filter", ProfileFilterLayer::new(Profile::Observe).layer(Bare), clean_call);
+    cases.add_call("stack/receipt_mapping", ReceiptMappingLayer::new().layer(Bare), clean_call);
+    cases.add_call("stack/argument_scrub", ArgumentScrubLayer::new().layer(Bare), clean_call);
+}
+
+fn scrub(cases: &mut Cases) {
+    fn clean(
+        cases: &mut Cases,
+        name: String,
+        fields: HiddenFields,
+        tool: &'static str,
+        keys: usize,
+        make: fn(usize) -> rmcp::model::JsonObject,
+    ) {
+        cases.add(name, move || {
+            let (fields, mut arguments) = (fields.clone(), make(keys));
+            Box::new(move || drop(black_box(fields.scrub_arguments(tool, black_box(&mut arguments)))))
+        });
+    }
+    for keys in cases::KEYS.into_iter().filter(|keys| *keys <= 500).chain([2000]) {
+        clean(cases, format!("scrub/flat/{keys}"), HiddenFields::new(), "simulate", keys, cases::flat);
+        let exact = HiddenFields::new().matching(Matching::Exact);
+        clean(cases, format!("scrub/exact/{keys}"), exact, "simulate", keys, cases::flat);
+        clean(cases, format!("scrub/nested/{keys}"), HiddenFields::new(), "query_batch", keys, cases::arguments);
+        cases.add(format!("scrub/touch/{keys}"), move || {
+            let arguments = cases::flat(keys);
+            Box::new(move || _ = black_box(cases::touch_each_key(black_box(&arguments))))
+        });
+        cases.add(format!("scrub/touch_nested/{keys}"), move || {
+            let arguments = cases::arguments(keys);
+            Box::new(move || _ = black_box(cases::touch_all_keys(black_box(&arguments))))
+        });
+    }
+    let dirty = || cases::with_switches(cases::five_keys());
+    cases.add("scrub/dirty", move || {
+        let (fields, mut arguments) = (HiddenFields::new(), dirty());
+        Box::new(move || drop(black_box(fields.scrub_arguments("simulate", black_box(&mut arguments)))))
+    });
+    cases.add("scrub/clone_and_filter", move || {
+        let arguments = dirty();
+        Box::new(move || drop(black_box(cases::clone_and_filter(black_box(&arguments)))))
+    });
+}
+
+fn schema(cases: &mut Cases) {
+    for count in [7, 28, 138, 552] {
+        cases.add(format!("schema/scrub/{count}"), move || {
+            let (fields, mut tools) = (HiddenFields::new(), cases::clean_tools(count));
+            Box::new(move || {
+                for tool in black_box(&mut tools) {
+                    let name = std::mem::take(&mut tool.name);
+                    let _ = black_box(fields.scrub_tool(&name, tool));
+                    tool.name = name;
+                }
+            })
+        });
+    }
+    cases.add("schema/parse/138", || {
+        let list = rmcp::model::ListToolsResult::with_all_items(cases::clean_tools(138));
+        let text = serde_json::to_string(&list).expect("JSON");
+        Box::new(move || drop(black_box(serde_json::from_str::<rmcp::model::ListToolsResult>(black_box(&text)))))
+    });
+}
+
+fn names(cases: &mut Cases) {
+    for profile in [Profile::Observe, Profile::Execute, Profile::Full] {
+        cases.add(format!("profile/has/{profile}"), move || {
+            Box::new(move || {
+                for name in black_box(cases::NAMES) {
+                    black_box(black_box(profile).has(name));
+                }
+            })
+        });
+    }
+    cases.add("profile/touch", || {
+        Box::new(|| {
+            for name in black_box(cases::NAMES) {
+                black_box(name.len());
+            }
+        })
+    });
+}
+
+fn receipt(cases: &mut Cases) {
+    cases.add("receipt/text", || {
+        let result = cases::receipt();
+        Box::new(move || drop(black_box(ExecutionReceipt::from_result(black_box(&result)))))
+    });
+    cases.add("receipt/via_value", || {
+        let text = cases::text_of(&cases::receipt());
+        Box::new(move || {
+            let value: Value = serde_json::from_str(black_box(&text)).expect("JSON");
+            drop(black_box(ExecutionReceipt::from_value(&value)));
+        })
+    });
+    cases.add("receipt/parse_map", || {
+        let text = cases::text_of(&cases::receipt());
+        Box::new(move || drop(black_box(serde_json::from_str::<rmcp::model::JsonObject>(black_box(&text)))))
+    });
+    cases.add("receipt/skip", || {
+        let text = cases::text_of(&cases::receipt());
+        Box::new(move || drop(black_box(serde_json::from_str::<serde::de::IgnoredAny>(black_box(&text)))))
+    });
+    let structured = || {
+        let mut result = cases::receipt();
+        result.structured_content = serde_json::from_str(&cases::text_of(&result)).ok();
+        result.content.clear();
+        result
+    };
+    cases.add("receipt/structured", move || {
+        let result = structured();
+        Box::new(move || drop(black_box(ExecutionReceipt::from_result(black_box(&result)))))
+    });
+    cases.add("receipt/structured_clone", move || {
+        let result = structured();
+        Box::new(move || drop(black_box(black_box(&result).structured_content.clone())))
+    });
+    cases.add_call(
+        "receipt/stack",
+        GovernanceLayer::new(Profile::Execute).layer(cases::services::Engine::answering(cases::receipt)),
+        || {
+            ToolRequest::call(
+                "execute_decision",
+                rmcp::object!({"decision_id": "dec_1", "webhook_url": "http://127.0.0.1:18802/hook"}),
+            )
+        },
+    );
+    cases.add_call("receipt/bare", cases::services::Engine::answering(cases::receipt), || {
+        ToolRequest::call(
+            "execute_decision",
+            rmcp::object!({"decision_id": "dec_1", "webhook_url": "http://127.0.0.1:18802/hook"}),
+        )
+    });
+    for size in [1 << 14, 1 << 16] {
+        cases.add(format!("receipt/large/{size}"), move || {
+            let result = cases::text_result(cases::large_receipt(size));
+            Box::new(move || drop(black_box(ExecutionReceipt::from_result(black_box(&result)))))
+        });
+    }
+}
+
+fn denial(cases: &mut Cases) {
+    cases.add("denial/text", || {
+        let result = cases::denial();
+        Box::new(move || drop(black_box(ExecutionBlocked::from_result(black_box(&result)))))
+    });
+    cases.add("denial/via_value", || {
+        let text = cases::text_of(&cases::denial());
+        Box::new(move || {
+            let value: Value = serde_json::from_str(black_box(&text)).expect("JSON");
+            drop(black_box(ExecutionBlocked::from_value(&value)));
+        })
+    });
+    cases.add("denial/prose", || {
+        let result = cases::text_result("x ".repeat(1 << 15));
+        Box::new(move || drop(black_box(ExecutionBlocked::from_result(black_box(&result)))))
+    });
+    cases.add("denial/long_prefix", || {
+        let text = cases::text_of(&cases::denial());
+        let result = cases::text_result("x ".repeat(1 << 15) + &text);
+        Box::new(move || drop(black_box(ExecutionBlocked::from_result(black_box(&result)))))
+    });
+    cases.add("denial/memchr", || {
+        let text = "x ".repeat(1 << 15);
+        Box::new(move || _ = black_box(memchr::memchr(b'{', black_box(text.as_bytes()))))
+    });
+    for (shape, piece) in cases::HOSTILE {
+        for size in [1 << 14, 1 << 16] {
+            cases.add(format!("denial/hostile/{shape}/{size}"), move || {
+                let result = cases::text_result(cases::repeated(piece, size));
+                Box::new(move || drop(black_box(ExecutionBlocked::from_result(black_box(&result)))))
+            });
+        }
+    }
+}
+
+fn all_cases() -> Cases {
+    let mut cases = Cases::default();
+    cases.add("nothing", || Box::new(|| ()));
+    stack(&mut cases);
+    scrub(&mut cases);
+    schema(&mut cases);
+    names(&mut cases);
+    receipt(&mut cases);
+    denial(&mut cases);
+    cases
+}
+
+/// Runs every case: once to warm up, once to be counted.
+fn run_all(cases: &Cases) {
+    for (_, make) in &cases.all {
+        make()();
+        measured(&mut *make());
+    }
+}
+
+/// The instructions of each case, without those of measuring.
+fn count(cases: &Cases) -> Result<BTreeMap<String, u64>, Box<dyn Error>> {
+    let folder = env::temp_dir().join(format!("instructions-{}", std::process::id()));
+    fs::create_dir_all(&folder)?;
+    let out = folder.join("out");
+    let status = Command::new("valgrind")
+        .args(["--tool=callgrind", "--quiet", "--toggle-collect=instructions::measured"])
+        .arg("--dump-after=instructions::measured")
+        .arg(format!("--callgrind-out-file={}", out.display()))
+        .arg(env::current_exe()?)
+        .arg(COUNTED)
+        .stdout(Stdio::null())
+        .status()?;
+    let counts = if status.success() { read_counts(cases, &out) } else { Err(format!("valgrind: {status}").into()) };
+    fs::remove_dir_all(&folder)?;
+    counts
+}
+
+fn read_counts(cases: &Cases, out: &Path) -> Result<BTreeMap<String, u64>, Box<dyn Error>> {
+    let mut counts = BTreeMap::new();
+    let mut empty = 0;
+    for (index, (name, _)) in cases.all.iter().enumerate() {
+        let part = fs::read_to_string(PathBuf::from(format!("{}.{}", out.display(), index + 1)))?;
+        let total = part.lines().find_map(|line| line.strip_prefix("totals: ")).ok_or("no totals")?;
+        let total: u64 = total.trim().parse()?;
+        if index == 0 {
+            empty = total;
+        }
+        counts.insert(name.clone(), total - empty);
+    }
+    Ok(counts)
+}
+
+fn main() -> ExitCode {
+    let has = |flag: &str| env::args().any(|argument| argument == flag);
+    let cases = all_cases();
+    if has(COUNTED) || has("--test") {
+        run_all(&cases);
+        return ExitCode::SUCCESS;
+    }
+    if Command::new("valgrind").arg("--version").stdout(Stdio::null()).status().is_err() {
+        println!("skipped: the instruction counts, for valgrind is not installed");
+        return ExitCode::SUCCESS;
+    }
+    match count(&cases) {
+        Ok(counts) => {
+            for (name, _) in &cases.all {
+                println!("{:>12}  {name}", counts[name]);
+            }
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
