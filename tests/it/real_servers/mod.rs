@@ -41,7 +41,7 @@ pub(crate) fn programs(list: &str, test: &str) -> Option<PathBuf> {
     }
     let count = SKIPPED.fetch_add(1, Ordering::Relaxed) + 1;
     // The runner captures what `eprintln!` writes in a test that passes, and this must be seen.
-    let line = format!("skipped: {test}, since `.ci/python` has not installed {list} ({count} skipped)\n");
+    let line = format!("\nskipped: {test}, since `.ci/python` has not installed {list} ({count} skipped)\n");
     std::io::stderr().write_all(line.as_bytes()).unwrap();
     None
 }
