@@ -13,6 +13,7 @@ mod lifecycle;
 mod model;
 mod name_vectors;
 mod orders;
+mod properties;
 mod random;
 mod real_servers;
 mod result_vectors;

@@ -1,5 +1,10 @@
 //! The four layers in all 24 orders, and each of them twice: the same results, and the same calls refused.
 
+use proptest::{
+    prelude::proptest,
+    prop_assert_eq,
+    sample::{Index, select},
+};
 use rmcp::{
     model::{CallToolRequestParams, CallToolResult, ContentBlock, ListToolsResult, Tool},
     object,
@@ -10,7 +15,10 @@ use tower_algenta::{
     ToolRequest, ToolResponse,
 };
 
-use crate::support::{Received, recording};
+use crate::{
+    properties::{self, config},
+    support::{Received, recording},
+};
 
 type Boxed = BoxCloneSyncService<ToolRequest, ToolResponse, BoxError>;
 
@@ -96,8 +104,17 @@ fn answers() -> Vec<Result<ToolResponse, String>> {
 /// What a caller and the engine see of one request, without the reason of a refusal: with two reasons, either may be
 /// named.
 async fn seen(order: &[Which], profile: Profile, request: ToolRequest, answer: Result<ToolResponse, String>) -> String {
+    seen_after(order, profile, request, move || answer.clone().map_err(BoxError::from)).await
+}
+
+async fn seen_after(
+    order: &[Which],
+    profile: Profile,
+    request: ToolRequest,
+    answer: impl Fn() -> Result<ToolResponse, BoxError> + Clone + Send + Sync + 'static,
+) -> String {
     let received = Received::default();
-    let engine = recording(&received, move |_: &ToolRequest| answer.clone().map_err(BoxError::from));
+    let engine = recording(&received, move |_: &ToolRequest| answer());
     let stack = order.iter().rev().fold(BoxCloneSyncService::new(engine), |inner, &which| wrap(which, profile, inner));
     let outcome = match stack.oneshot(request).await.map_err(Error::from) {
         Ok(response) => format!("{response:?}"),
@@ -146,5 +163,36 @@ async fn a_layer_twice_is_that_layer_once() {
                 assert_eq!(twice, once, "{which:?}: {request:?} answered {answer:?}");
             }
         }
+    }
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    /// P6, on requests and answers that nobody wrote down.
+    #[test]
+    fn p6_any_order_and_any_repetition_agree(
+        order: Index,
+        repeated: Index,
+        profile in select(Profile::ALL.to_vec()),
+        tool in select(vec!["execute_decision", "simulate", "query_batch", "Execute_Decision"]),
+        arguments in properties::dirty_arguments(),
+        is_complete: bool,
+        answer in properties::answer(),
+    ) {
+        let arguments = if is_complete { properties::as_execution(arguments) } else { arguments };
+        let request = ToolRequest::call(tool, arguments);
+        let run = |order: &[Which]| {
+            let answer = answer.clone();
+            futures::executor::block_on(seen_after(order, profile, request.clone(), move || answer.give()))
+        };
+        let expected = run(&CANONICAL);
+        let orders = orders();
+        let other = order.get(&orders);
+        prop_assert_eq!(&run(other), &expected, "{:?}", other);
+        let mut twice = other.clone();
+        let again = repeated.index(twice.len());
+        twice.insert(again, twice[again]);
+        prop_assert_eq!(&run(&twice), &expected, "{:?}", twice);
     }
 }

@@ -87,7 +87,7 @@ pub(crate) fn of_result(asked: Asked<'_>, result: &Value) -> Class {
         // The envelope is the whole text, and nothing says anything else.
         let is_alone = blocks.len() == 1 && texts.len() == 1 && wholes.len() == 1 + usize::from(structured.is_some());
         let agree = wholes.windows(2).all(|pair| pair[0] == pair[1]);
-        let refused = is_alone && agree && status(&wholes[0]).is_some_and(did_not_run);
+        let refused = is_alone && agree && is_envelope(&wholes[0]) && status(&wholes[0]).is_some_and(did_not_run);
         return if refused { Class::ToolError } else { Class::Unknown };
     }
 
@@ -178,6 +178,11 @@ fn gate(body: &Value) -> Gate {
         (Value::String(gate), None) if body["code"].is_null() && !gate.is_empty() => Gate::Is(gate.clone()),
         _ => Gate::Contradiction,
     }
+}
+
+/// Whether a value is an error and nothing else; REST bodies have the id of the request beside it.
+fn is_envelope(value: &Value) -> bool {
+    value.as_object().is_some_and(|map| map.keys().all(|key| key == "error" || key == "request_id"))
 }
 
 /// The status of an error envelope.
