@@ -80,16 +80,20 @@ proptest! {
 
 #[test]
 fn p11_a_text_of_more_than_a_mebibyte_is_not_read() {
-    let receipt = json!({
-        "decision_id": "d", "webhook_url": "w", "execution_status": "delivered", "executed_at": "now"
-    });
-    for (padding, is_read) in [(0, true), (1, false)] {
-        let text = receipt.to_string();
-        let text = format!("{}{text}", " ".repeat((1 << 20) - text.len() + padding));
-        let result = CallToolResult::success(vec![ContentBlock::text(text.clone())]);
+    let receipt = |padding: usize| {
+        json!({
+            "decision_id": "d", "webhook_url": "w", "execution_status": "delivered", "executed_at": "now",
+            "payload_summary": "x".repeat(padding)
+        })
+        .to_string()
+    };
+    let fits = (1 << 20) - receipt(0).len();
+    for (padding, is_read) in [(fits, true), (fits + 1, false)] {
+        let result = CallToolResult::success(vec![ContentBlock::text(receipt(padding))]);
         let call = ToolRequest::call("execute_decision", object!({"decision_id": "d", "webhook_url": "w"}));
         let (outcome, _) = ask(&real, Profile::Execute, call, move |_: &ToolRequest| Ok(result.clone().into()));
-        assert_eq!(outcome.is_ok(), is_read || text.trim().len() <= 1 << 20, "{padding}: {:?}", outcome.err());
+        assert_eq!(outcome.is_ok(), is_read, "{:?}", outcome.err());
+        assert!(is_read || matches!(outcome, Err(Error::OutcomeUnknown(_))));
     }
 }
 
