@@ -378,6 +378,8 @@ fn check(schema: &Value, calls: &[Value], tally: &mut Tally) {
         assert!(!names_guarded_key(&scrubbed_schema), "(a) {tool}: {schema}\n{scrubbed_schema}");
         assert!(is_dangling || dangling(&scrubbed_schema).is_empty(), "(c) {tool}: {schema}\n{scrubbed_schema}");
         assert_eq!(scrubbed(tool, &scrubbed_schema), scrubbed_schema, "(d) {tool}: {schema}");
+        let text = schema.to_string().to_lowercase();
+        assert!(!changed || ["force", "override"].iter().any(|word| text.contains(word)), "(e) {tool}: {schema}");
         if !changed {
             assert!(Arc::ptr_eq(&before, &shared), "(e) {tool}: {schema}");
             continue;
@@ -405,7 +407,7 @@ fn check(schema: &Value, calls: &[Value], tally: &mut Tally) {
 }
 
 #[test]
-fn no_scrubbed_schema_rejects_a_good_call() {
+fn p3_no_scrubbed_schema_rejects_a_good_call() {
     let schemas = std::env::var("SCHEMA_CASES").map_or(SCHEMAS, |count| count.parse().unwrap());
     let seed = std::env::var("SCHEMA_SEED").map_or(0x9e37_79b9_7f4a_7c15, |seed| seed.parse().unwrap());
     let mut source = Schemas { random: Random { state: seed, constants: Vec::new() }, draft: Draft::Latest };

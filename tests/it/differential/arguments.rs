@@ -14,7 +14,7 @@ use crate::{
 const TOOLS: [&str; 6] =
     ["execute_decision", "simulate", "log_decision", "query_batch", "Execute_Decision", "srv__simulate"];
 
-const KEYS: [&str; 34] = [
+const KEYS: [&str; 36] = [
     "force",
     "Force",
     "f-o-r-c-e",
@@ -45,7 +45,9 @@ const KEYS: [&str; 34] = [
     "",
     "metadata",
     "Metadata",
-    "decision",
+    "decision_id",
+    "com.example/force/",
+    "com.example\u{ff0f}force",
     "params",
     "result",
     "\u{e4}",
@@ -132,7 +134,7 @@ impl Arguments {
             _ => Value::Object(self.object(2)).to_string(),
         };
         if self.0.one_in(4) {
-            text.insert_str(0, self.0.pick(&[" ", "\n\t", "[", "\u{a0}", "\u{feff}", "x"]));
+            text.insert_str(0, self.0.pick(&[" ", "\n\t", "[", "\u{a0}", "\u{feff}", "\0", "\u{1f}", "x"]));
         }
         if self.0.one_in(6) {
             text.push_str(self.0.pick(&["]", "}", " ", "x", "\"force\":"]));

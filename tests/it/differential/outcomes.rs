@@ -56,9 +56,9 @@ impl Answers {
                 ("policy_snapshot_id", json!(["p", null, 1])),
                 ("schema_snapshot_id", json!(["s", null, 1])),
                 ("payload_summary", json!([{"error": 1}, {"gate": "confidence"}, null])),
-                ("error", json!(["e", {"status_code": 404}])),
+                ("error", json!(["e", {"status_code": 404}, null, false, {}])),
                 ("gate", json!(["confidence", null])),
-                ("status_code", json!([409, 200])),
+                ("status_code", json!([409, 200, "409", "ok", 500])),
                 ("result", json!([{}])),
                 ("region", json!(["eu", {"code": "execution_blocked_quota"}])),
             ][self.0.below(15)]
@@ -81,10 +81,14 @@ impl Answers {
         match self.0.below(12) {
             0 => body["gate"] = Value::Null,
             1 => body["code"] = Value::Null,
-            2 => body["code"] = json!("execution_blocked_other"),
+            2 => body["code"] = json!("execution_blocked_"),
             3 => body["gate"] = json!("Confidence"),
             4 => body["gate"] = json!(5),
             5 => body["code"] = json!("rate_limit_exceeded"),
+            9 => {
+                body["code"] = json!("EXECUTION_BLOCKED_CONFIDENCE");
+                body["gate"] = Value::Null;
+            }
             6 => body["status_code"] = json!(409),
             7 => {
                 body.as_object_mut().unwrap().remove("gate");
@@ -99,12 +103,15 @@ impl Answers {
 
     /// As REST bodies and envelopes nest.
     fn wrapped(&mut self, body: Value) -> Value {
-        match self.0.below(8) {
+        match self.0.below(12) {
             0 => body,
             1 => json!({"detail": body}),
             2 => json!({"detail": {"error": body}}),
             3 => json!({"error": body, "request_id": "r"}),
             4 => json!({"data": body}),
+            5 => json!({"error": {"detail": {"error": body}}}),
+            6 => json!({"error": {"error": body, "status_code": 400}}),
+            7 => json!({"error": {"detail": body, "status_code": 400}}),
             _ => json!({"error": body}),
         }
     }
@@ -125,7 +132,7 @@ impl Answers {
             1 => json!({"Error": {"status_code": status}}),
             2 => json!({"detail": {"error": {"message": message, "status_code": status}}}),
             3 => json!({"error": {"status_code": status}, "request_id": "r"}),
-            4 => json!({"error": []}),
+            4 => json!({"error": null}),
             _ => json!({"error": {"code": code, "message": message, "status_code": status}}),
         }
     }
@@ -136,7 +143,10 @@ impl Answers {
             4 | 5 => self.denial(),
             6 | 7 => self.error(),
             8 => json!({}),
-            _ => [json!([1]), json!("s"), json!(5), Value::Null][self.0.below(4)].clone(),
+            _ => {
+                let items = json!([self.denial(), self.receipt().to_string()]);
+                [json!([1]), json!("s"), json!(5), Value::Null, items][self.0.below(5)].clone()
+            }
         };
         match self.0.below(10) {
             0 => json!({"result": body}),

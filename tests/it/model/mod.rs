@@ -35,7 +35,8 @@ pub(crate) fn is_hidden(key: &str) -> bool {
     spells_a_switch(key) || is_private(key)
 }
 
-/// In `_meta` keys may have a prefix that ends in a slash.
+/// In `_meta` keys may have a prefix that ends in a slash, of any width; the last segment that says anything counts.
 pub(crate) fn is_hidden_in_meta(key: &str) -> bool {
-    is_hidden(key) || is_hidden(key.rsplit('/').next().unwrap_or(key))
+    let key_in_one_form: String = key.nfkc().collect();
+    is_hidden(key) || key_in_one_form.split('/').rfind(|segment| !segment.is_empty()).is_some_and(is_hidden)
 }

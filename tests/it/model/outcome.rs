@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use super::canonical;
+
 /// What a call ends in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
@@ -75,7 +77,7 @@ pub(crate) fn of_result(asked: Asked<'_>, result: &Value) -> Class {
         Denials::One(_) | Denials::Contradiction => return Class::Failed,
         Denials::None => {}
     }
-    if objects.iter().flat_map(nested).any(|body| body["status_code"] == json!(409)) {
+    if objects.iter().flat_map(nested).any(|body| number(&body["status_code"]) == Some(409)) {
         return Class::Failed;
     }
 
@@ -86,8 +88,10 @@ pub(crate) fn of_result(asked: Asked<'_>, result: &Value) -> Class {
         }
         // The envelope is the whole text, and nothing says anything else.
         let is_alone = blocks.len() == 1 && texts.len() == 1 && wholes.len() == 1 + usize::from(structured.is_some());
-        let agree = wholes.windows(2).all(|pair| pair[0] == pair[1]);
-        let refused = is_alone && agree && is_envelope(&wholes[0]) && status(&wholes[0]).is_some_and(did_not_run);
+        let whole = wholes.last().filter(|_| is_alone);
+        let refused = whole.is_some_and(|whole| {
+            is_envelope(whole) && status(whole).is_some_and(did_not_run) && copies.iter().all(|copy| copy == whole)
+        });
         return if refused { Class::ToolError } else { Class::Unknown };
     }
 
@@ -106,7 +110,7 @@ pub(crate) fn of_result(asked: Asked<'_>, result: &Value) -> Class {
 
 /// The class of a JSON-RPC error.
 pub(crate) fn of_rpc_error(message: &str, data: &Value) -> Class {
-    let objects: Vec<Value> = [objects_of(data), objects_in(message), objects_in(data.as_str().unwrap_or_default())]
+    let objects: Vec<Value> = [objects_of(data), objects_in(message)]
         .concat()
         .into_iter()
         .flat_map(|object| [in_wrapper(&object), vec![object]].concat())
@@ -146,7 +150,7 @@ fn denials(objects: &[Value]) -> Denials {
 fn bodies(object: &Value) -> Vec<Value> {
     let mut found = nested(object);
     for body in found.clone() {
-        if body["status_code"] == json!(409) {
+        if number(&body["status_code"]) == Some(409) {
             let message = body["message"].as_str().unwrap_or_default();
             found.extend(objects_in(message).iter().flat_map(nested));
         }
@@ -155,7 +159,8 @@ fn bodies(object: &Value) -> Vec<Value> {
 }
 
 fn nested(object: &Value) -> Vec<Value> {
-    [object, &object["error"], &object["detail"], &object["detail"]["error"]]
+    let (error, detail) = (&object["error"], &object["detail"]);
+    [object, error, detail, &detail["error"], &error["detail"], &error["error"], &error["detail"]["error"]]
         .into_iter()
         .filter(|body| body.is_object())
         .cloned()
@@ -168,10 +173,16 @@ enum Gate {
     Contradiction,
 }
 
+/// A code that is spelled in another way, or breaks off, is a denial's, but nobody knows which.
+fn is_odd_code(code: &str) -> bool {
+    code.to_lowercase().starts_with("execution_blocked_")
+}
+
 /// Without a gate the code gives it; a code and a gate that don't say the same are no clear denial.
 fn gate(body: &Value) -> Gate {
     let code = body["code"].as_str().and_then(|code| code.strip_prefix("execution_blocked_")).filter(|g| !g.is_empty());
     match (&body["gate"], code) {
+        (Value::Null, None) if body["code"].as_str().is_some_and(is_odd_code) => Gate::Contradiction,
         (Value::Null, None) => Gate::None,
         (Value::Null, Some(code)) => Gate::Is(code.to_owned()),
         (Value::String(gate), Some(code)) if gate == code => Gate::Is(code.to_owned()),
@@ -196,7 +207,12 @@ fn did_not_run(status: u64) -> bool {
 }
 
 fn objects_of(value: &Value) -> Vec<Value> {
-    if value.is_object() { vec![value.clone()] } else { Vec::new() }
+    match value {
+        Value::Object(_) => vec![value.clone()],
+        Value::Array(items) => items.iter().flat_map(objects_of).collect(),
+        Value::String(text) => objects_in(text),
+        Value::Null | Value::Bool(_) | Value::Number(_) => Vec::new(),
+    }
 }
 
 /// The objects of a text. One that parses is skipped whole; after a brace that opens none, one byte on.
@@ -229,19 +245,29 @@ fn unwrapped(value: &Value) -> Value {
 
 /// The objects under a sole `result`.
 fn in_wrapper(value: &Value) -> Vec<Value> {
-    match sole_result(value) {
-        Some(Value::String(text)) => objects_in(text),
-        Some(inner) => objects_of(inner),
-        None => Vec::new(),
-    }
+    sole_result(value).map(objects_of).unwrap_or_default()
 }
 
 fn sole_result(value: &Value) -> Option<&Value> {
     value.as_object().filter(|map| map.len() == 1)?.get("result")
 }
 
+/// Whether an object says that something failed, in whatever spelling. Null and false say that nothing did.
 fn has_error(object: &Value) -> bool {
-    object.as_object().is_some_and(|map| map.keys().any(|key| key.eq_ignore_ascii_case("error")))
+    let failed = |(key, value): (&String, &Value)| match canonical(key).as_str() {
+        "error" | "errors" | "iserror" | "errorcode" | "errormessage" | "gate" => {
+            !value.is_null() && *value != json!(false)
+        }
+        "statuscode" => number(value).is_none_or(|status| status >= 400),
+        "code" => value.as_str().is_some_and(is_odd_code),
+        _ => false,
+    };
+    object.as_object().is_some_and(|map| map.iter().any(failed))
+}
+
+/// A number, or one that is written as text.
+fn number(value: &Value) -> Option<u64> {
+    value.as_u64().or_else(|| value.as_str()?.trim().parse().ok())
 }
 
 fn is_complete_receipt(value: &Value) -> bool {

@@ -14,8 +14,8 @@ pub(crate) enum Text {
 }
 
 pub(crate) fn read(text: &str) -> Text {
-    // A byte order mark is no white space to Unicode, and some readers skip it all the same.
-    let text = text.trim_start_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
+    // Some readers skip a byte order mark or a control character like white space.
+    let text = text.trim_start_matches(|c: char| c.is_whitespace() || c.is_control() || c == '\u{feff}');
     if !text.starts_with(['{', '[']) {
         return Text::Unchanged;
     }
