@@ -49,11 +49,27 @@ impl HiddenFields {
     /// If the arguments nest more than 128 containers, hold a text that only a laxer JSON parser reads and that seems
     /// to carry a hidden field, or if [`Nested::Refuse`] or [`OnHidden::Refuse`] is set and applies.
     pub fn scrub_arguments(&self, tool: &str, arguments: &mut JsonObject) -> Result<Stripped, InvalidArguments> {
-        let mut stripped = Stripped::default();
         let scope = self.scope(tool);
+        let (top_level, nested) = self.look_at_arguments(tool, scope, arguments)?;
+        if (top_level, nested) == (Look::Clean, Look::Clean) {
+            return Ok(Stripped::default());
+        }
+        self.strip_arguments(scope, top_level, nested, arguments)
+    }
+
+    /// What stands at the top level of the arguments, and what below it.
+    fn look_at_arguments(
+        &self,
+        tool: &str,
+        scope: Scope,
+        arguments: &JsonObject,
+    ) -> Result<(Look, Look), InvalidArguments> {
         let mut top_level = Look::Clean;
         let mut nested = Look::Clean;
-        for (key, value) in arguments.iter() {
+        for (key, value) in arguments {
+            if self.names.settles(key) && is_plain(value, scope) {
+                continue;
+            }
             let keys = keys_below(scope, key);
             // The value of a key that goes is measured too: it is dropped by recursion.
             let mut below = self.look(value, keys, DEPTH_LIMIT - 1)?;
@@ -73,9 +89,18 @@ impl HiddenFields {
                 nested = Look::Dirty;
             }
         }
-        if (top_level, nested) == (Look::Clean, Look::Clean) {
-            return Ok(stripped);
-        }
+        Ok((top_level, nested))
+    }
+
+    #[cold]
+    fn strip_arguments(
+        &self,
+        scope: Scope,
+        top_level: Look,
+        nested: Look,
+        arguments: &mut JsonObject,
+    ) -> Result<Stripped, InvalidArguments> {
+        let mut stripped = Stripped::default();
         if self.on_hidden == OnHidden::Refuse {
             return Err(InvalidArguments::new(InvalidReason::HiddenField));
         }
@@ -128,7 +153,8 @@ impl HiddenFields {
                 let levels = deeper(levels)?;
                 let mut look = Look::Clean;
                 for item in items {
-                    if self.look(item, keys, levels)? == Look::Dirty {
+                    let is_container = matches!(item, Value::Array(_) | Value::Object(_));
+                    if is_container && self.look(item, keys, levels)? == Look::Dirty {
                         look = Look::Dirty;
                     }
                 }
@@ -143,7 +169,9 @@ impl HiddenFields {
         let levels = deeper(levels)?;
         let mut look = Look::Clean;
         for (key, value) in members {
-            if self.look(value, keys, levels)? == Look::Dirty || self.drops(key, keys) {
+            // Without a call for the scalars, which are most of what there is.
+            let is_container = matches!(value, Value::Array(_) | Value::Object(_));
+            if is_container && self.look(value, keys, levels)? == Look::Dirty || self.drops(key, keys) {
                 look = Look::Dirty;
             }
         }
@@ -211,6 +239,18 @@ impl HiddenFields {
 /// Removes `serde_json`'s private keys, which have no business in any value, from one of limited depth.
 pub(crate) fn strip_private(value: &mut Value) {
     HiddenFields::new().strip(value, Keys::Private, &mut String::new(), &mut Stripped::default());
+}
+
+/// Whether `value`, a top-level argument, needs no look: a scalar, and no text that could be JSON.
+#[inline]
+fn is_plain(value: &Value, scope: Scope) -> bool {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => true,
+        Value::String(text) => {
+            scope == Scope::TopLevel || text.as_bytes().first().is_none_or(u8::is_ascii_alphanumeric)
+        }
+        Value::Array(_) | Value::Object(_) => false,
+    }
 }
 
 /// Which keys go below the top-level argument `key`.

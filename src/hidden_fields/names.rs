@@ -40,6 +40,28 @@ const CONTRACT: [Field<&str>; 2] =
 /// risk-floor gate.
 pub const NEVER_MODEL_FACING: [&str; 2] = [FORCE, OVERRIDE_SAFETY];
 
+/// The first bytes that no key with the name of a field of the contract has: ASCII letters and digits other than the
+/// names' first letters.
+///
+/// That holds for keys beyond ASCII too. A letter may join with the marks behind it, but never into another ASCII letter,
+/// so the canonical form still starts with it or with what it joined into.
+const SETTLED: [bool; 256] = {
+    let mut settled = [false; 256];
+    let mut byte = 0_u8;
+    while byte.is_ascii() {
+        settled[byte as usize] = byte.is_ascii_alphanumeric();
+        byte += 1;
+    }
+    let mut field = 0;
+    while field < CONTRACT.len() {
+        let first = CONTRACT[field].canonical.as_bytes()[0];
+        settled[first as usize] = false;
+        settled[first.to_ascii_uppercase() as usize] = false;
+        field += 1;
+    }
+    settled
+};
+
 /// The names that are hidden, and how keys are compared with them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Names {
@@ -61,15 +83,32 @@ impl Names {
         }
     }
 
+    /// Whether nothing was added to the names of the contract.
+    pub(crate) const fn is_contract(&self) -> bool {
+        self.added.is_none()
+    }
+
     /// The hidden names, those of the contract first.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &str> {
         let added = self.added.as_deref().unwrap_or_default();
         CONTRACT.iter().map(|field| field.name).chain(added.iter().map(|field| &*field.name))
     }
 
+    /// Whether the first character of `key` alone tells that it names no hidden field and isn't private, as it does for
+    /// nearly every key.
+    #[inline]
+    pub(crate) fn settles(&self, key: &str) -> bool {
+        self.added.is_none() && key.as_bytes().first().is_some_and(|first| SETTLED[usize::from(*first)])
+    }
+
     /// Whether `key` names a hidden field, or is one of `serde_json`'s private keys.
     #[inline]
     pub(crate) fn hides(&self, key: &str) -> bool {
+        !self.settles(key) && self.hides_unsettled(key)
+    }
+
+    #[inline(never)]
+    fn hides_unsettled(&self, key: &str) -> bool {
         is_private(key)
             || match self.matching {
                 Matching::Exact => self.iter().any(|name| name == key),
@@ -203,6 +242,22 @@ mod tests {
             "größe",
         ] {
             assert!(!hides(key), "{key:?}");
+        }
+    }
+
+    #[test]
+    fn a_first_letter_settles_only_what_the_whole_key_would() {
+        let marks = ['\u{300}', '\u{307}', '\u{30c}', '\u{327}', '\u{338}', '\u{20e3}', '\u{200d}', '\u{ac00}'];
+        for first in '\0'..='\u{7f}' {
+            for mark in marks {
+                for rest in ["orce", "force", "verride_safety", "override_safety"] {
+                    let key = format!("{first}{mark}{rest}");
+                    let names = Names::new();
+                    assert_eq!(names.hides(&key), names.hides_other(&key), "{key:?}");
+                    let key = format!("{first}{rest}");
+                    assert_eq!(names.hides(&key), names.hides_other(&key), "{key:?}");
+                }
+            }
         }
     }
 

@@ -6,10 +6,28 @@
 
 use std::{borrow::Cow, ops::Range};
 
-use super::{HiddenFields, Prose};
+use memchr::memchr2;
+
+use super::{HiddenFields, NEVER_MODEL_FACING, Prose};
 
 /// Bytes that the type of a parameter in a docstring takes at the most.
 const TYPE_LEN: usize = 128;
+
+/// A letter that every field of the contract holds.
+const SHARED: u8 = b'f';
+
+const _: () = {
+    let mut name = 0;
+    while name < NEVER_MODEL_FACING.len() {
+        let bytes = NEVER_MODEL_FACING[name].as_bytes();
+        let mut at = 0;
+        // Out of bounds, and so no build, if the letter is missing.
+        while bytes[at] != SHARED {
+            at += 1;
+        }
+        name += 1;
+    }
+};
 
 impl HiddenFields {
     /// `text` without the lines that use a hidden field as an identifier; in a text of one line, without the sentences
@@ -51,6 +69,9 @@ impl HiddenFields {
         if self.prose == Prose::Keep {
             return false;
         }
+        if self.names.is_contract() && text.is_ascii() {
+            return self.contract_is_mentioned(text);
+        }
         let first_letters = self.first_letters();
         let bytes = text.as_bytes();
         let mut at = 0;
@@ -72,6 +93,24 @@ impl HiddenFields {
             } else if self.is_identifier(text, start..at) || self.has_ascii_identifier(text, start..at) {
                 return true;
             }
+        }
+        false
+    }
+
+    /// Whether `text`, all ASCII, uses a field of the contract as an identifier.
+    fn contract_is_mentioned(&self, text: &str) -> bool {
+        let bytes = text.as_bytes();
+        let mut from = 0;
+        // All of them hold this letter, which is a rare one.
+        while let Some(found) = memchr2(SHARED, SHARED.to_ascii_uppercase(), &bytes[from..]) {
+            let hit = from + found;
+            let start =
+                bytes[from..hit].iter().rposition(|byte| !in_token(*byte)).map_or(from, |before| from + before + 1);
+            let end = bytes[hit..].iter().position(|byte| !in_token(*byte)).map_or(bytes.len(), |after| hit + after);
+            if !self.names.settles(&text[start..end]) && self.is_identifier(text, start..end) {
+                return true;
+            }
+            from = end;
         }
         false
     }

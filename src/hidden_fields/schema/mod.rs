@@ -108,7 +108,11 @@ impl HiddenFields {
 
     fn scrub_output_schema(&self, tool: &str, schema: &mut Option<Arc<JsonObject>>) -> Result<bool, SchemaError> {
         let Some(output) = schema else { return Ok(false) };
-        if self.look_at_schema(output)?.names {
+        let found = self.look_at_schema(output)?;
+        if found.is_clean() {
+            return Ok(false);
+        }
+        if found.names {
             *schema = None;
             return Ok(true);
         }
