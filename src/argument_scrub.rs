@@ -44,6 +44,7 @@ use crate::{
     Error, HiddenFields, Stripped, ToolNames, ToolRequest,
     error::{InvalidArguments, InvalidReason},
     events,
+    operator::OperatorRepeat,
     refusal::Kind,
     request,
 };
@@ -107,6 +108,9 @@ impl<S> ArgumentScrub<S> {
     inner_service_accessors!();
 
     fn scrub(&self, request: &mut CallToolRequest) -> Result<(), InvalidArguments> {
+        if request.extensions.get::<OperatorRepeat>().is_some() {
+            return Err(InvalidArguments::new(InvalidReason::OperatorAboveStack));
+        }
         let params = &request.params;
         let is_continuation = params.input_responses.is_some() || params.request_state.is_some();
         if is_continuation && self.names.is_execute_decision(&params.name) {
@@ -142,10 +146,12 @@ where
     type Error = S::Error;
     type Future = ResponseFuture<S::Future, S::Error>;
 
+    #[inline]
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
         self.inner.poll_ready(cx)
     }
 
+    #[inline]
     fn call(&mut self, mut request: ToolRequest) -> Self::Future {
         if let ToolRequest::Call(call) = &mut request
             && let Err(error) = self.scrub(call)
@@ -172,6 +178,7 @@ where
 {
     type Output = Result<T, E>;
 
+    #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         self.project().kind.poll(cx)
     }

@@ -8,20 +8,38 @@ use serde::{Deserialize, Serialize};
 /// The one tool of the contract that acts on the world.
 pub(crate) const EXECUTE_DECISION: &str = "execute_decision";
 
-/// The tools of the contract, each with the first profile that has it: the only copy of that table.
-const CONTRACT: [(&str, Profile); 7] = [
-    ("get_contract", Profile::Observe),
-    ("query_data", Profile::Observe),
-    ("simulate", Profile::Observe),
-    ("recommend", Profile::Observe),
-    ("plan_decision", Profile::Govern),
-    ("log_decision", Profile::Govern),
-    (EXECUTE_DECISION, Profile::Execute),
-];
+/// Makes the table and the look-up from one list: a `match` on constants compares words, where a loop over the table
+/// compares byte strings, and every call asks twice.
+macro_rules! contract {
+    ($($tool:tt => $first:ident,)+) => {
+        /// The tools of the contract, each with the first profile that has it.
+        const CONTRACT: &[(&str, Profile)] = &[$(($tool, Profile::$first)),+];
+
+        #[inline]
+        fn first_with(tool: &str) -> Option<Profile> {
+            match tool {
+                $($tool => Some(Profile::$first),)+
+                _ => None,
+            }
+        }
+    };
+}
+
+// The only copy of that table.
+contract! {
+    "get_contract" => Observe,
+    "query_data" => Observe,
+    "simulate" => Observe,
+    "recommend" => Observe,
+    "plan_decision" => Govern,
+    "log_decision" => Govern,
+    EXECUTE_DECISION => Execute,
+}
 
 /// Whether `tool` is one of the seven tools of the contract.
+#[inline]
 pub(crate) fn is_contract_tool(tool: &str) -> bool {
-    Profile::first_with(tool).is_some()
+    first_with(tool).is_some()
 }
 
 /// The tools that a model was given; each profile adds to the one before.
@@ -67,15 +85,16 @@ impl Profile {
     /// assert!(!Profile::Observe.has("Simulate"));
     /// assert!(!Profile::Observe.has("execute_decision"));
     /// ```
+    #[inline]
     #[must_use]
     pub fn has(self, tool: &str) -> bool {
-        self == Self::Full || Self::first_with(tool).is_some_and(|first| first <= self)
+        self == Self::Full || first_with(tool).is_some_and(|first| first <= self)
     }
 
     /// The smallest profile that names `tool`; `None` for a tool that only [`Profile::Full`] can reach.
     #[must_use]
     pub fn first_with(tool: &str) -> Option<Self> {
-        CONTRACT.iter().find(|(name, _)| *name == tool).map(|&(_, first)| first)
+        first_with(tool)
     }
 
     /// The tools that the profile names. [`Profile::Full`] names those of [`Profile::Execute`] and has all others too.

@@ -34,7 +34,7 @@
 use std::{
     collections::HashSet,
     pin::Pin,
-    task::{Context, Poll, ready},
+    task::{Context, Poll},
 };
 
 use pin_project::pin_project;
@@ -106,6 +106,15 @@ impl<S, P> ProfileFilter<S, P> {
     }
 
     inner_service_accessors!();
+
+    // Apart, so that what a call needs is small enough to be inlined.
+    #[cold]
+    fn listed(&self, extensions: &Extensions) -> Box<Listed<P>>
+    where
+        P: Clone,
+    {
+        Box::new(Listed { policy: self.policy.clone(), names: self.names.clone(), extensions: extensions.clone() })
+    }
 }
 
 /// The one rule, for lists and for calls.
@@ -124,17 +133,15 @@ where
     type Error = S::Error;
     type Future = ResponseFuture<S::Future, S::Error, P>;
 
+    #[inline]
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
         self.inner.poll_ready(cx)
     }
 
+    #[inline]
     fn call(&mut self, request: ToolRequest) -> Self::Future {
         let list = match &request {
-            ToolRequest::List(list) => Some(Box::new(Listed {
-                policy: self.policy.clone(),
-                names: self.names.clone(),
-                extensions: list.extensions.clone(),
-            })),
+            ToolRequest::List(list) => Some(self.listed(&list.extensions)),
             ToolRequest::Call(call) => {
                 if !allows(&self.policy, &self.names, &call.params.name, &call.extensions) {
                     let refusal = Error::ToolNotAllowed(ToolNotAllowed::new(&call.params.name));
@@ -192,18 +199,24 @@ where
 {
     type Output = Result<ToolResponse, E>;
 
+    #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
-        let response = ready!(this.kind.poll(cx))?;
-        Poll::Ready(match (this.list.take(), response) {
-            (Some(listed), ToolResponse::List(mut list)) => {
-                listed.filter(&mut list);
-                Ok(ToolResponse::List(list))
-            }
-            (None, ToolResponse::Call(outcome)) => Ok(ToolResponse::Call(outcome)),
-            (Some(_), ToolResponse::Call(_)) => Err(Error::UnexpectedResponse(UnexpectedResponse::TO_LIST).into()),
-            // A list that answers a call was filtered by nobody.
-            (None, ToolResponse::List(_)) => Err(Error::UnexpectedResponse(UnexpectedResponse::TO_CALL).into()),
-        })
+        // Changed where it is: a response is some hundred bytes, and moving it costs more than looking at it.
+        let mut answer = this.kind.poll(cx);
+        if let Poll::Ready(Ok(response)) = &mut answer {
+            let wrong = match (this.list.take(), response) {
+                (Some(listed), ToolResponse::List(list)) => {
+                    listed.filter(list);
+                    return answer;
+                }
+                (None, ToolResponse::Call(_)) => return answer,
+                (Some(_), ToolResponse::Call(_)) => UnexpectedResponse::TO_LIST,
+                // A list that answers a call was filtered by nobody.
+                (None, ToolResponse::List(_)) => UnexpectedResponse::TO_CALL,
+            };
+            return Poll::Ready(Err(Error::UnexpectedResponse(wrong).into()));
+        }
+        answer
     }
 }

@@ -82,7 +82,19 @@ fn is_well_formed(name: &str) -> bool {
 }
 
 /// Whether the canonical form of `name` ends with that of `execute_decision`.
+#[inline]
 fn ends_like_execute_decision(name: &str) -> bool {
+    // The last character settles it for most names, those beyond ASCII too: nothing joins it to what stands before.
+    match name.as_bytes().last() {
+        Some(last) if last.is_ascii_alphanumeric() && last.to_ascii_lowercase() != LAST => false,
+        _ => spells_execute_decision(name),
+    }
+}
+
+/// The last letter of the tool's name.
+const LAST: u8 = EXECUTE_DECISION.as_bytes()[EXECUTE_DECISION.len() - 1];
+
+fn spells_execute_decision(name: &str) -> bool {
     if !name.is_ascii() {
         return crate::hidden_fields::canonical(name).ends_with(&crate::hidden_fields::canonical(EXECUTE_DECISION));
     }

@@ -59,7 +59,7 @@ use std::{
 };
 
 use pin_project::pin_project;
-use rmcp::model::CallToolRequest;
+use rmcp::model::{CallToolRequest, CallToolRequestParams};
 use tower_layer::Layer;
 use tower_service::Service;
 
@@ -144,15 +144,20 @@ impl<S> ReceiptMapping<S> {
     inner_service_accessors!();
 
     /// What has to be known of `request` when its answer comes; nothing for other tools.
+    #[inline]
     fn admit(&self, request: &CallToolRequest) -> Result<Option<Pin<Box<Governed>>>, Error> {
         let params = &request.params;
-        if !self.names.is_execute_decision(&params.name) {
-            return if self.names.is_look_alike(&params.name) {
-                Err(Error::ToolNotAllowed(ToolNotAllowed::new(&params.name)))
-            } else {
-                Ok(None)
-            };
+        if self.names.is_execute_decision(&params.name) {
+            self.govern(params).map(Some)
+        } else if self.names.is_look_alike(&params.name) {
+            Err(Error::ToolNotAllowed(ToolNotAllowed::new(&params.name)))
+        } else {
+            Ok(None)
         }
+    }
+
+    #[inline(never)]
+    fn govern(&self, params: &CallToolRequestParams) -> Result<Pin<Box<Governed>>, Error> {
         if params.input_responses.is_some() || params.request_state.is_some() {
             return Err(Error::InvalidArguments(InvalidArguments::new(InvalidReason::ContinuationRefused)));
         }
@@ -160,7 +165,7 @@ impl<S> ReceiptMapping<S> {
             return Err(Error::InvalidArguments(InvalidArguments::new(InvalidReason::DecisionIdMissing)));
         };
         let governed = Governed::admit(arguments, params.name.clone(), self.rules).map_err(Error::InvalidArguments)?;
-        Ok(Some(Box::pin(governed)))
+        Ok(Box::pin(governed))
     }
 }
 
@@ -173,10 +178,12 @@ where
     type Error = S::Error;
     type Future = ResponseFuture<S::Future, S::Error>;
 
+    #[inline]
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
         self.inner.poll_ready(cx)
     }
 
+    #[inline]
     fn call(&mut self, request: ToolRequest) -> Self::Future {
         let expected = match &request {
             ToolRequest::List(_) => Expected::List,
@@ -219,28 +226,26 @@ where
 {
     type Output = Result<ToolResponse, E>;
 
+    #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
-        let Poll::Ready(answer) = this.kind.as_mut().poll(cx) else {
-            if let Expected::Receipt(governed) = this.expected
-                && let Poll::Ready(error) = governed.as_mut().poll_deadline(cx)
-            {
-                // Dropped here and not with the caller's future, so that the call is cancelled now.
-                this.kind.set(Kind::Rejected(None));
-                return Poll::Ready(Err(error.into()));
+        // Passed on where it is: a response is some hundred bytes, and moving it costs more than looking at it.
+        let answer = this.kind.as_mut().poll(cx);
+        let wrong = match (&mut *this.expected, &answer) {
+            (Expected::Receipt(governed), Poll::Pending) => {
+                if let Poll::Ready(error) = governed.as_mut().poll_deadline(cx) {
+                    // Dropped here and not with the caller's future, so that the call is cancelled now.
+                    this.kind.set(Kind::Rejected(None));
+                    return Poll::Ready(Err(error.into()));
+                }
+                return Poll::Pending;
             }
-            return Poll::Pending;
+            (Expected::Receipt(governed), Poll::Ready(_)) => return answer.map(|answer| governed.settle(answer)),
+            (Expected::List, Poll::Ready(Ok(ToolResponse::Call(_)))) => UnexpectedResponse::TO_LIST,
+            (Expected::Result, Poll::Ready(Ok(ToolResponse::List(_)))) => UnexpectedResponse::TO_CALL,
+            (Expected::List, Poll::Pending | Poll::Ready(Err(_) | Ok(ToolResponse::List(_))))
+            | (Expected::Result, Poll::Pending | Poll::Ready(Err(_) | Ok(ToolResponse::Call(_)))) => return answer,
         };
-        Poll::Ready(match (&mut *this.expected, answer) {
-            (Expected::Receipt(governed), answer) => governed.settle(answer),
-            (Expected::List, Ok(ToolResponse::Call(_))) => {
-                Err(Error::UnexpectedResponse(UnexpectedResponse::TO_LIST).into())
-            }
-            (Expected::Result, Ok(ToolResponse::List(_))) => {
-                Err(Error::UnexpectedResponse(UnexpectedResponse::TO_CALL).into())
-            }
-            (Expected::List, answer @ (Err(_) | Ok(ToolResponse::List(_))))
-            | (Expected::Result, answer @ (Err(_) | Ok(ToolResponse::Call(_)))) => answer,
-        })
+        Poll::Ready(Err(Error::UnexpectedResponse(wrong).into()))
     }
 }
