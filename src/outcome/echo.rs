@@ -48,8 +48,8 @@ impl Echoes {
         if text.contains('{') {
             self.texts.push(text.into());
             // An engine may decode the text and write it anew.
-            for (object, _) in Objects::of(text).into_iter().flatten().map_while(Result::ok) {
-                self.add_object(&object);
+            for found in Objects::of(text).into_iter().flatten().map_while(Result::ok) {
+                self.add_object(&found.object);
             }
         }
     }

@@ -3,6 +3,7 @@
 mod echo;
 mod reading;
 mod scan;
+mod skip;
 
 use rmcp::model::{CallToolResponse, CallToolResult, ErrorData};
 use serde_json::Value;

@@ -73,9 +73,13 @@ impl<'a> Copies<'a> {
     }
 }
 
-/// Whether no object in `text`, at any depth, has two members of one name; `object` is what it was read into.
-pub(super) fn has_distinct_members(text: &str, object: &JsonObject) -> bool {
+/// Whether no object in `text`, at any depth, has two members of one name; `members` is how many there are if the scan
+/// could tell, and `object` is what it was read into.
+pub(super) fn has_distinct_members(text: &str, members: Option<usize>, object: &JsonObject) -> bool {
     // A repeated name takes the place of the earlier one, so what was read then has fewer members than the text.
+    if let Some(written) = members {
+        return written == members_of(object);
+    }
     let mut parser = serde_json::Deserializer::from_str(text);
     Members.deserialize(&mut parser).is_ok_and(|written| written == members_of(object))
 }

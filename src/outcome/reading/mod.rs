@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::{
     echo::Echoes,
-    scan::{Objects, TEXT_LIMIT, Unreadable},
+    scan::{Found, Objects, TEXT_LIMIT, Unreadable},
 };
 use crate::{ExecutionBlocked, ExecutionReceipt, NotADenial, denial::is_denial_code, hidden_fields::spells};
 use copies::{Copies, has_distinct_members};
@@ -24,12 +24,37 @@ const RESULT: &str = "result";
 const ERROR: &str = "error";
 const DETAIL: &str = "detail";
 const CODE: &str = "code";
+const GATE: &str = "gate";
 const STATUS_CODE: &str = "status_code";
 const MESSAGE: &str = "message";
 const CONFLICT: u64 = 409;
 
 /// Members that say that a call failed, in canonical form, unless they hold null or false.
 const FAILURE_KEYS: [&str; 6] = ["error", "errors", "iserror", "errorcode", "errormessage", "gate"];
+
+/// The first letters of no name that says so: letters and digits but those of [`FAILURE_KEYS`], of a status and of a code.
+/// As for hidden names, the first letter settles most keys, those beyond ASCII too.
+const OTHER_LETTERS: [bool; 256] = {
+    let mut others = [false; 256];
+    let mut byte = 0_u8;
+    while byte.is_ascii() {
+        others[byte as usize] = byte.is_ascii_alphanumeric();
+        byte += 1;
+    }
+    let mut name = 0;
+    while name < FAILURE_KEYS.len() + 2 {
+        let spelled = match name.checked_sub(FAILURE_KEYS.len()) {
+            None => FAILURE_KEYS[name],
+            Some(0) => STATUS_CODE,
+            Some(_) => CODE,
+        };
+        let first = spelled.as_bytes()[0];
+        others[first.to_ascii_lowercase() as usize] = false;
+        others[first.to_ascii_uppercase() as usize] = false;
+        name += 1;
+    }
+    others
+};
 
 pub(super) struct Reading<'a> {
     echoes: &'a Echoes,
@@ -106,11 +131,11 @@ impl<'a> Reading<'a> {
         let trimmed = text.trim();
         let mut is_whole = false;
         for found in self.objects(trimmed)? {
-            let (object, span) = found?;
+            let Found { object, span, members } = found?;
             if span == (0..trimmed.len()) {
                 is_whole = true;
                 // Of two members of one name the parser keeps the last; a reader elsewhere may keep the first.
-                let is_copy = has_distinct_members(trimmed, &object);
+                let is_copy = has_distinct_members(trimmed, members, &object);
                 if !is_copy {
                     self.copies.spoil();
                 }
@@ -128,7 +153,7 @@ impl<'a> Reading<'a> {
     /// Looks for what restricts in a text that can't grant anything.
     fn search_text(&mut self, text: &str) -> Result<(), Unreadable> {
         for found in self.objects(text)? {
-            let (object, span) = found?;
+            let Found { object, span, .. } = found?;
             if !self.echoes.contain(&text[span], &object) {
                 self.take(Cow::Owned(object), false)?;
             }
@@ -173,8 +198,8 @@ impl<'a> Reading<'a> {
         let trimmed = text.trim();
         let mut is_whole = false;
         for found in self.objects(trimmed)? {
-            let (object, span) = found?;
-            let is_copy = span == (0..trimmed.len()) && has_distinct_members(trimmed, &object);
+            let Found { object, span, members } = found?;
+            let is_copy = span == (0..trimmed.len()) && has_distinct_members(trimmed, members, &object);
             is_whole |= is_copy;
             if is_copy || !self.echoes.contain(&trimmed[span], &object) {
                 self.judge(Cow::Owned(object), is_copy)?;
@@ -188,7 +213,12 @@ impl<'a> Reading<'a> {
 
     /// What one object says.
     fn judge(&mut self, object: Cow<'a, JsonObject>, is_copy: bool) -> Result<(), Unreadable> {
-        for body in bodies(&object) {
+        if object.is_empty() && !is_copy {
+            return Ok(());
+        }
+        // Looked at first, for each look-up compares half of a receipt's names.
+        let has_bodies = object.keys().any(|key| matches!(key.as_str(), ERROR | DETAIL | CODE | GATE | STATUS_CODE));
+        for body in has_bodies.then(|| bodies(&object)).into_iter().flatten() {
             let is_conflict = status(body) == Some(CONFLICT);
             self.has_conflict |= is_conflict;
             // The real server puts the body, gate included, as text into the message of its own envelope. That text is
@@ -196,7 +226,7 @@ impl<'a> Reading<'a> {
             // code, since it says more; the two have to name the same gate.
             if let (true, Some(Value::String(message))) = (is_conflict, body.get(MESSAGE)) {
                 for found in self.objects(message)? {
-                    let (object, span) = found?;
+                    let Found { object, span, .. } = found?;
                     if !self.echoes.contain(&message[span], &object) {
                         bodies(&object).for_each(|body| self.note_denial(body));
                     }
@@ -276,6 +306,9 @@ fn read_status(value: &Value) -> Option<u64> {
 
 /// Whether a member says that the call failed, however it is spelled.
 fn says_failed(key: &str, value: &Value) -> bool {
+    if key.as_bytes().first().is_some_and(|first| OTHER_LETTERS[usize::from(*first)]) {
+        return false;
+    }
     let is_set = !matches!(value, Value::Null | Value::Bool(false));
     is_set && FAILURE_KEYS.iter().any(|failure| spells(key, failure))
         || spells(key, "statuscode") && read_status(value).is_none_or(|status| status >= 400)
