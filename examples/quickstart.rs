@@ -19,24 +19,24 @@ async fn main() -> Result<(), Box<dyn StdError>> {
     }
     let outcome = tools.call("simulate", object!({"scenario": "expand-to-eu"})).await?;
     println!("   simulate(scenario='expand-to-eu') -> {}", compact(outcome.result()));
-    let refusal = tools.call("execute_decision", object!({"decision_id": "decision-hold"})).await;
-    println!("   execute_decision(..) -> {}", refused(refusal)?);
+    let refusal = tools.call("execute_decision", object!({"decision_id": "decision-7"})).await;
+    println!("   execute_decision(..) -> refused: {} (it does not say whether the tool exists)", refused(refusal)?);
     tools.close().await?;
 
     println!("\n2. Under `execute`, an execution ends in a typed receipt.");
     let builder = Toolset::builder().profile(Profile::Execute).endpoint(endpoint()?);
     let (tools, operator) = builder.connect_with_operator().await?;
-    let decision = ExecuteDecision::new("decision-hold", "https://hooks.example/algenta")?;
+    let decision = ExecuteDecision::new("decision-7", "https://hooks.example/algenta")?;
     let receipt = tools.execute(decision.clone()).await?;
     println!("   receipt for {}: {} at {}", receipt.decision_id(), receipt.status(), receipt.executed_at());
 
-    println!("\n3. The second execution is denied by a policy gate: an error, never a result.");
+    println!("\n3. The second execution is denied, since it was already delivered: an error, never a result.");
     let error = refused(tools.execute(decision).await)?;
     println!("   {error}");
 
     println!("\n4. A model that smuggles the operators' switch gets the same denial; the switch never arrives.");
     let smuggled = object!({
-        "decision_id": "decision-hold", "webhook_url": "https://hooks.example/algenta",
+        "decision_id": "decision-7", "webhook_url": "https://hooks.example/algenta",
         "force": true, "Force": "yes", "override-safety": 1
     });
     println!("   sent by the model:  {}", serde_json::to_string(&smuggled)?);
@@ -45,8 +45,9 @@ async fn main() -> Result<(), Box<dyn StdError>> {
     let arrived = engine.received().pop().and_then(|call| call.arguments);
     println!("   seen by the engine: {}", serde_json::to_string(&arrived)?);
 
-    println!("\n5. A human reads the denial and releases that very call, once.");
+    println!("\n5. A human reads the denial, which no model sees, and releases that very call, once.");
     let Error::Denied(denial) = &error else { return Err(error.into()) };
+    println!("   the engine wrote: {:?}", denial.blocked().untrusted_message().unwrap_or_default());
     let receipt = operator.override_denial(denial).await?;
     println!("   receipt for {}: {}", receipt.decision_id(), receipt.status());
     println!("   again: {}", refused(operator.override_denial(denial).await)?);

@@ -1,5 +1,7 @@
 //! The call of `execute_decision` that a model may make.
 
+use std::time::Duration;
+
 use rmcp::model::JsonObject;
 use serde_json::{Number, Value};
 
@@ -48,10 +50,18 @@ impl ExecuteDecision {
         Ok(Self { decision_id, webhook_url, timeout_seconds: None, metadata: None })
     }
 
-    /// Sets how long the webhook may take, in seconds.
+    /// Sets how long the webhook may take. The contract's unit is the second, so it is sent in seconds.
+    ///
+    /// This is the engine's limit for its delivery. How long this process waits for the engine is the client's call
+    /// timeout and the stack's deadline.
     #[must_use]
-    pub fn timeout_seconds(mut self, seconds: impl Into<Number>) -> Self {
-        self.timeout_seconds = Some(seconds.into());
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        // A whole number where it is one, as people write it.
+        self.timeout_seconds = if timeout.subsec_nanos() == 0 {
+            Some(timeout.as_secs().into())
+        } else {
+            Number::from_f64(timeout.as_secs_f64())
+        };
         self
     }
 
@@ -60,8 +70,8 @@ impl ExecuteDecision {
     /// # Errors
     ///
     /// If it nests more than 128 containers.
-    pub fn metadata(mut self, metadata: impl Into<Value>) -> Result<Self, InvalidArguments> {
-        let mut metadata = metadata.into();
+    pub fn metadata(mut self, metadata: JsonObject) -> Result<Self, InvalidArguments> {
+        let mut metadata = Value::Object(metadata);
         if !json::is_within(&metadata, json::DEPTH_LIMIT) {
             json::dismantle(metadata);
             return Err(InvalidArguments::new(InvalidReason::TooDeep));

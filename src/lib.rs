@@ -8,6 +8,13 @@
 //!    failure.
 //! 3. Where a layer is not sure, it refuses.
 //!
+//! # Words
+//!
+//! A *decision* is something that the engine can carry out by delivering it to a webhook. A *gate* is a policy check that
+//! may block that: the decision was already delivered (`idempotency`), its confidence is too low (`confidence`), or what
+//! it may lose is too much (`risk_floor`). The *contract* is what the engine promises its clients: seven tools, the
+//! profiles over them, these gates, and two switches that are an operator's alone, `force` and `override_safety`.
+//!
 //! # Where to begin
 //!
 //! - [`Toolset`] is what an agent is handed: typed calls over a governed engine.
@@ -20,8 +27,9 @@
 //! # The service
 //!
 //! Every layer wraps a `Service<`[`ToolRequest`]`, Response = `[`ToolResponse`]`>`: two requests, two responses, made of
-//! rmcp's own types. What cannot be read as one of them never enters the stack. The error type is yours, as long as an
-//! [`Error`] converts into it.
+//! rmcp's own types, which this crate re-exports. What cannot be read as one of them never enters the stack. The error type
+//! is yours, as long as an [`Error`] converts into it: if the compiler only says that a stack is no `Service`, its error
+//! type lacks `From<Error>`; use [`BoxError`], or `.map_err(BoxError::from)` under the layers.
 //!
 //! # Features
 //!
@@ -29,7 +37,8 @@
 //! - `child-process`: `ChildProcess`, an engine that is started as a child process and talks over its standard input.
 //! - `stub`: `StubEngine`, a real MCP server on a real socket for examples and tests.
 //! - `webhook-filter`: `WebhookFilter`, a list of hosts that a model may have decisions delivered to.
-//! - `tracing`: events with the target `tower_algenta` for what was stripped, dropped or overridden; never an
+//! - `tracing`: events with the target `tower_algenta` for what was stripped, for tools that are dropped as
+//!   duplicates or for their schema, and for an override that nobody made; never an
 //!   argument's value, a text of the engine's or a token.
 //!
 //! Without features there are the layers alone: rmcp's types, no HTTP.
@@ -68,28 +77,43 @@ mod tool_names;
 #[cfg(feature = "webhook-filter")]
 pub mod webhook_filter;
 
+#[doc(inline)]
 pub use argument_scrub::{ArgumentScrub, ArgumentScrubLayer};
 #[cfg(feature = "client")]
+#[doc(inline)]
 pub use client::{BearerToken, Endpoint, EngineClient};
 pub use decision::ExecuteDecision;
 pub use denial::{Denial, ExecutionBlocked, Gate, NotADenial};
+#[doc(inline)]
 pub use error::{BoxError, Error};
+#[doc(inline)]
 pub use governance::{Governance, GovernanceLayer};
+#[doc(inline)]
 pub use hidden_fields::{HiddenFields, Matching, NEVER_MODEL_FACING, Nested, OnHidden, Prose, Stripped};
+#[doc(inline)]
 pub use operator::Operator;
 pub use profile::{ParseProfileError, Profile, ProfileFromExtensions, ToolPolicy};
+#[doc(inline)]
 pub use profile_filter::{ProfileFilter, ProfileFilterLayer};
 pub use receipt::{ExecutionReceipt, ExecutionStatus, NotAReceipt};
+#[doc(inline)]
 pub use receipt_mapping::{ReceiptMapping, ReceiptMappingLayer};
 pub use request::{NotAToolRequest, ToolRequest};
 pub use response::{CallOutcome, NotAToolResponse, ToolResponse};
+#[doc(inline)]
 pub use schema_scrub::{SchemaScrub, SchemaScrubLayer};
 #[cfg(feature = "stub")]
+#[doc(inline)]
 pub use stub::StubEngine;
 pub use tool_names::ToolNames;
+#[doc(inline)]
 pub use toolset::{BoxToolService, Toolset, ToolsetBuilder};
 #[cfg(feature = "webhook-filter")]
+#[doc(inline)]
 pub use webhook_filter::{WebhookFilter, WebhookFilterLayer};
+
+#[doc(no_inline)]
+pub use rmcp;
 
 /// The README's code is run like any other example.
 #[cfg(all(doctest, feature = "client"))]

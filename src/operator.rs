@@ -61,7 +61,8 @@ pub struct Operator<S> {
 }
 
 impl<S> Operator<S> {
-    /// Wraps the service that the governed stack wraps, not the stack.
+    /// Wraps the service that the governed stack wraps, not the stack: that would refuse the repeat, since it takes the
+    /// switch for a model's.
     pub const fn new(inner: S) -> Self {
         Self { inner, fields: HiddenFields::new(), rules: Rules::new() }
     }
@@ -83,7 +84,7 @@ impl<S> Operator<S> {
     /// Repeats the denied call, with the one switch set that its gate allows.
     ///
     /// It sends what the [`Denial`] keeps of the call and nothing else. A denial can be used once, its clones included,
-    /// whatever comes of it; only a service that never gets ready leaves it unused. If the repeat meets the next gate,
+    /// whatever comes of it; only a repeat that never leaves, refused or without a service that is ready, leaves it unused. If the repeat meets the next gate,
     /// the new denial remembers what was granted, so that a second human decision can release a call that two gates
     /// block.
     ///
@@ -120,15 +121,26 @@ impl<S> Operator<S> {
         if !denial.use_up() {
             return Err(refuse(InvalidReason::OverrideUsed));
         }
-        let mut answer = pin!(inner.call(ToolRequest::call(wire_name.clone(), arguments)));
+        let mut request = ToolRequest::call(wire_name.clone(), arguments);
+        request.extensions_mut().insert(OperatorRepeat);
+        let mut answer = pin!(inner.call(request));
         let answer = poll_fn(|cx| match answer.as_mut().poll(cx) {
             Poll::Ready(answer) => Poll::Ready(Ok(answer.map_err(|error| Error::from(error.into())))),
             Poll::Pending => governed.as_mut().poll_deadline(cx).map(Err),
         })
         .await?;
-        governed.execution(answer)
+        let outcome = governed.execution(answer);
+        if let Err(Error::ToolNotAllowed(_) | Error::InvalidArguments(_)) = outcome {
+            // Refused by a layer below: it never left.
+            denial.release();
+        }
+        outcome
     }
 }
+
+/// Marks an operator's request, so that a governed stack refuses it instead of stripping what the operator granted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OperatorRepeat;
 
 impl<S> fmt::Debug for Operator<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -64,6 +64,15 @@ impl CallOutcome {
         self.response
     }
 
+    /// Unwraps the result of a completed call; `None` for a task handle or a request for input.
+    #[must_use]
+    pub fn into_result(self) -> Option<CallToolResult> {
+        match self.response {
+            CallToolResponse::Complete(result) => Some(result),
+            _ => None,
+        }
+    }
+
     /// Unwraps the receipt.
     #[must_use]
     pub fn into_receipt(self) -> Option<ExecutionReceipt> {

@@ -41,7 +41,8 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// The engine at `url`, without a token. Reads nothing from the environment.
+    /// The engine at `url`, without a token. Reads nothing from the environment: to name the URL and take the token from
+    /// `ALGENTA_API_KEY`, use [`resolve`](Self::resolve) with `Some(url)`.
     ///
     /// # Errors
     ///
@@ -206,7 +207,7 @@ fn is_blank(value: &str) -> bool {
 }
 
 /// An endpoint that can't be used. The message says where it came from and what to do, and repeats nothing of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct EndpointError {
     kind: EndpointErrorKind,
     source: EndpointSource,
@@ -267,11 +268,18 @@ impl fmt::Display for EndpointError {
                 write!(f, "does not start with `http://` or `https://`: write it like `{DEFAULT_URL}`")
             }
             EndpointErrorKind::UserInfo => {
-                write!(f, "has a user name or a password in its URL: leave them out and set `{API_KEY}`, or the token")
+                write!(f, "has a user name or a password in it: leave them out and set `{API_KEY}`, or the token")
             }
             EndpointErrorKind::InvalidToken(reason) => write!(f, "can't be used: {reason}"),
             EndpointErrorKind::NotUnicode => f.write_str("is not Unicode: set it anew"),
         }
+    }
+}
+
+impl fmt::Debug for EndpointError {
+    /// Shows the message, too: it is what a program prints that returns the error from `main`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EndpointError").field("message", &format_args!("{self}")).field("kind", &self.kind).finish()
     }
 }
 

@@ -61,6 +61,14 @@ impl ConnectError {
         self
     }
 
+    /// What to look at when the other end said nothing that helps.
+    const fn question(&self) -> &'static str {
+        match self.url {
+            Some(_) => "is its URL an MCP endpoint?",
+            None => "does the other end speak MCP, and nothing else?",
+        }
+    }
+
     /// Why there is no connection.
     #[must_use]
     pub const fn kind(&self) -> ConnectErrorKind {
@@ -101,30 +109,35 @@ impl fmt::Display for ConnectError {
                 if let Some(root) = self.source.as_deref().and_then(root) {
                     write!(f, " ({root})")?;
                 }
-                f.write_str(": is it running? `ALGENTA_BASE_URL` says where it is")
+                f.write_str(": is it running there? `ALGENTA_BASE_URL` or `Endpoint::new` says where it is")
             }
-            ConnectErrorKind::TimedOut(limit) => write!(
-                f,
-                "did not complete the handshake within {limit:?}: is `ALGENTA_BASE_URL` an MCP endpoint? Raise the \
-                 connect timeout if it is slow"
+            ConnectErrorKind::TimedOut(limit) => {
+                write!(f, "did not complete the handshake within {limit:?}: {}", self.question())?;
+                f.write_str(" Raise the connect timeout if it is slow")
+            }
+            ConnectErrorKind::Unauthorized => f.write_str(
+                "wants a valid token (HTTP 401): set it with `Endpoint::token`, or in `ALGENTA_API_KEY`, which \
+                 `Endpoint::resolve` reads",
             ),
-            ConnectErrorKind::Unauthorized => f.write_str("wants a valid token (HTTP 401): check `ALGENTA_API_KEY`"),
-            ConnectErrorKind::Forbidden => {
-                f.write_str("does not let this token in (HTTP 403): check `ALGENTA_API_KEY` and what it permits")
-            }
+            ConnectErrorKind::Forbidden => f.write_str(
+                "does not let this token in (HTTP 403): check what the one from `Endpoint::token`, or from \
+                 `ALGENTA_API_KEY`, permits",
+            ),
             ConnectErrorKind::NotMcp => {
                 f.write_str("does not answer like an MCP server")?;
                 if let Some(status) = self.status {
                     write!(f, " (HTTP {status})")?;
                 }
-                f.write_str(": check `ALGENTA_BASE_URL`, whose path is usually /mcp")
+                f.write_str(": check the URL, from `ALGENTA_BASE_URL` or `Endpoint::new`; its path is usually /mcp")
             }
             ConnectErrorKind::Redirected => {
                 f.write_str("answers with a redirect")?;
                 if let Some(status) = self.status {
                     write!(f, " (HTTP {status})")?;
                 }
-                f.write_str(", which is not followed: set `ALGENTA_BASE_URL` to where it leads")
+                f.write_str(
+                    ", which is not followed: set the URL, `ALGENTA_BASE_URL` or `Endpoint::new`, to where it leads",
+                )
             }
             ConnectErrorKind::Unavailable => {
                 f.write_str("cannot serve now")?;
@@ -138,7 +151,7 @@ impl fmt::Display for ConnectError {
                 f.write_str("speaks no protocol version from 2025-03-26 to 2026-07-28: upgrade it, or this crate")
             }
             ConnectErrorKind::Closed => {
-                f.write_str("closed the connection during the handshake: is `ALGENTA_BASE_URL` an MCP endpoint?")
+                write!(f, "closed the connection during the handshake: {}", self.question())
             }
             ConnectErrorKind::NotStarted => {
                 f.write_str("could not be started")?;
@@ -158,13 +171,12 @@ impl fmt::Display for ConnectError {
 }
 
 impl fmt::Debug for ConnectError {
+    /// Shows the message, too: it is what a program prints that returns the error from `main`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ConnectError")
+            .field("message", &format_args!("{self}"))
             .field("kind", &self.kind)
-            .field("url", &self.url)
-            .field("status", &self.status)
-            .field("source", &self.source)
-            .finish()
+            .finish_non_exhaustive()
     }
 }
 
@@ -284,15 +296,15 @@ impl fmt::Display for CallError {
             }
             CallErrorKind::Closed => match self.exit {
                 Some(status) => write!(f, "the engine's process has ended ({status}): start it again"),
-                None => f.write_str("the connection to the engine is closed: connect again"),
+                None => f.write_str("this client is closed: connect again"),
             },
             CallErrorKind::TimedOut(limit) => write!(f, "the engine did not answer within {limit:?}"),
             CallErrorKind::Unauthorized => {
-                f.write_str("the engine wants a valid token (HTTP 401): check `ALGENTA_API_KEY`")
+                f.write_str("the engine wants a valid token (HTTP 401): set it with `Endpoint::token`, or in `ALGENTA_API_KEY`")
             }
-            CallErrorKind::Forbidden => f.write_str(
-                "the engine does not let this token do that (HTTP 403): check `ALGENTA_API_KEY` and what it permits",
-            ),
+            CallErrorKind::Forbidden => {
+                f.write_str("the engine does not let this token do that (HTTP 403): check what it permits")
+            }
             CallErrorKind::Status(status) => write!(f, "the engine answered with HTTP {status}"),
             CallErrorKind::SessionLost => f.write_str("the engine no longer knows the session: connect again"),
             CallErrorKind::Unreadable => f.write_str("the engine's answer does not fit the protocol"),

@@ -194,6 +194,11 @@ impl Denial {
         !self.used.swap(true, Ordering::AcqRel)
     }
 
+    /// Takes the mark back: the repeat never left.
+    pub(crate) fn release(&self) {
+        self.used.store(false, Ordering::Release);
+    }
+
     pub(crate) const fn granted(&self) -> Overrides {
         self.granted
     }

@@ -59,7 +59,9 @@ impl InvalidArguments {
 impl fmt::Display for InvalidArguments {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.reason {
-            InvalidReason::OverrideUsed | InvalidReason::NoOverride => write!(f, "override refused: {}", self.reason),
+            InvalidReason::OverrideUsed | InvalidReason::NoOverride | InvalidReason::OperatorAboveStack => {
+                write!(f, "override refused: {}", self.reason)
+            }
             reason => write!(f, "invalid arguments: {reason}"),
         }
     }
@@ -103,6 +105,8 @@ pub enum InvalidReason {
     OverrideUsed,
     /// The contract has no override for the gate, or it was granted already.
     NoOverride,
+    /// An [`Operator`](crate::Operator) wraps a governed stack, which would strip what it sets. Wrap the service under it.
+    OperatorAboveStack,
 }
 
 impl fmt::Display for InvalidReason {
@@ -125,6 +129,7 @@ impl fmt::Display for InvalidReason {
             Self::WebhookAddressInternal => "`webhook_url` leads to an internal address",
             Self::OverrideUsed => "this denial was already overridden once",
             Self::NoOverride => "the contract has no override for this gate",
+            Self::OperatorAboveStack => "the operator wraps a governed stack and not the service under it",
         })
     }
 }

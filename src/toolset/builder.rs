@@ -58,7 +58,10 @@ impl<T> ToolsetBuilder<T> {
         self
     }
 
-    /// Sets a policy of another kind.
+    /// Sets a policy of another kind, in place of the profile.
+    ///
+    /// A toolset sends no extensions, so [`ProfileFromExtensions`](crate::ProfileFromExtensions) means
+    /// [`Profile::Observe`] here; it is for a stack of your own.
     pub fn policy<P: ToolPolicy>(self, policy: P) -> ToolsetBuilder<T, P> {
         ToolsetBuilder {
             target: self.target,

@@ -97,6 +97,9 @@ where
 {
     /// All tools that the agent may call, from all pages; a name is listed once.
     ///
+    /// An empty list usually means that the engine prefixes its tools' names: set
+    /// [`tool_names`](ToolsetBuilder::tool_names).
+    ///
     /// # Errors
     ///
     /// As the stack, and [`Error::Upstream`] with [`EndlessList`] if a cursor comes twice or there are more than 1,000
@@ -149,6 +152,9 @@ where
     }
 
     /// Executes a decision: a receipt, or an error that says why there is none.
+    ///
+    /// A receipt says that it was executed, not that the webhook took it: ask
+    /// [`is_delivered`](ExecutionReceipt::is_delivered).
     ///
     /// # Errors
     ///

@@ -411,8 +411,9 @@ async fn a_service_that_is_not_ready_leaves_the_denial_unused() {
 
 #[test]
 fn metadata_deeper_than_the_limit_makes_no_decision() {
-    let deep = (0..100_000).fold(Value::Null, |value, _| Value::Array(vec![value]));
-    assert!(ExecuteDecision::new("d", "w").unwrap().metadata(deep).is_err());
+    let mut metadata = JsonObject::new();
+    metadata.insert("a".to_owned(), (0..100_000).fold(Value::Null, |value, _| Value::Array(vec![value])));
+    assert!(ExecuteDecision::new("d", "w").unwrap().metadata(metadata).is_err());
 }
 
 #[tokio::test]
@@ -433,4 +434,22 @@ async fn a_refused_tool_that_is_named_like_a_switch_is_not_echoed() {
         let printed = crate::support::everything_printed(&error).to_lowercase();
         assert!(!printed.contains("force") && !printed.contains("override"), "{printed}");
     }
+}
+
+#[tokio::test]
+async fn an_operator_over_the_stack_is_told_so_and_the_denial_stays() {
+    let received = Received::default();
+    let engine = recording(&received, |_: &ToolRequest| Ok(text(r#"{"error":{"gate":"idempotency"}}"#).into()));
+    let stack = ServiceBuilder::new().layer(GovernanceLayer::new(Profile::Execute)).service(engine.clone());
+    let call = ToolRequest::call("execute_decision", object!({"decision_id": "d", "webhook_url": "w"}));
+    let denied = Error::from(stack.clone().oneshot(call).await.unwrap_err());
+    let denial = denied.denial().unwrap();
+    let error = tower_algenta::Operator::new(stack).override_denial(denial).await.unwrap_err();
+    assert!(error.to_string().contains("the service under it"), "{error}");
+    assert!(!denial.is_used());
+    assert_eq!(received.len(), 1);
+    // Made the right way, the repeat leaves.
+    tower_algenta::Operator::new(engine).override_denial(denial).await.unwrap_err();
+    assert!(denial.is_used());
+    assert_eq!(received.len(), 2);
 }

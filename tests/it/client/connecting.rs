@@ -53,7 +53,7 @@ async fn an_engine_that_wants_another_token() {
         assert_eq!(
             text,
             format!(
-                "the request was not sent: the engine at {url} wants a valid token (HTTP 401): check `ALGENTA_API_KEY`"
+                "the request was not sent: the engine at {url} wants a valid token (HTTP 401): set it with `Endpoint::token`, or in `ALGENTA_API_KEY`, which `Endpoint::resolve` reads"
             )
         );
     }
@@ -81,7 +81,7 @@ async fn nothing_there() {
     let start = format!("the request was not sent: the engine at {url} cannot be reached (");
     assert!(text.starts_with(&start), "{text}");
     assert!(text.to_lowercase().contains("refused"), "{text}");
-    assert!(text.ends_with(": is it running? `ALGENTA_BASE_URL` says where it is"), "{text}");
+    assert!(text.ends_with(": is it running there? `ALGENTA_BASE_URL` or `Endpoint::new` says where it is"), "{text}");
 }
 
 #[tokio::test]
@@ -140,16 +140,16 @@ async fn a_server_that_is_no_engine() {
         ("HTML 200", Reply::html(200), NotMcp, "is usually /mcp"),
         ("HTML 404", Reply::html(404), NotMcp, "(HTTP 404)"),
         ("HTML 405", Reply::html(405), NotMcp, "(HTTP 405)"),
-        ("401", Reply::html(401), Unauthorized, "check `ALGENTA_API_KEY`"),
-        ("401 with a challenge", challenge(401), Unauthorized, "check `ALGENTA_API_KEY`"),
-        ("403", Reply::html(403), Forbidden, "check `ALGENTA_API_KEY`"),
-        ("403 with a challenge", challenge(403), Forbidden, "check `ALGENTA_API_KEY`"),
+        ("401", Reply::html(401), Unauthorized, "`ALGENTA_API_KEY`"),
+        ("401 with a challenge", challenge(401), Unauthorized, "`ALGENTA_API_KEY`"),
+        ("403", Reply::html(403), Forbidden, "`ALGENTA_API_KEY`"),
+        ("403 with a challenge", challenge(403), Forbidden, "`ALGENTA_API_KEY`"),
         ("429", Reply::html(429), Unavailable, "(HTTP 429)"),
         ("500", Reply::html(500), Unavailable, "(HTTP 500)"),
         ("503", Reply::html(503), Unavailable, "(HTTP 503)"),
         ("301", Reply::html(301).header("location: /mcp/"), Redirected, "(HTTP 301)"),
         ("307", Reply::html(307).header("location: http://elsewhere.example/mcp"), Redirected, "(HTTP 307)"),
-        ("202", Reply::new(202, "text/plain", ""), Closed, "is `ALGENTA_BASE_URL` an MCP endpoint?"),
+        ("202", Reply::new(202, "text/plain", ""), Closed, "is its URL an MCP endpoint?"),
         ("empty object", json("{}"), NotMcp, "does not answer like an MCP server"),
         ("empty array", json("[]"), NotMcp, "does not answer like an MCP server"),
         ("no JSON", json("tok-5f3759df"), NotMcp, "does not answer like an MCP server"),
