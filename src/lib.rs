@@ -92,7 +92,7 @@ pub use governance::{Governance, GovernanceLayer};
 pub use hidden_fields::{HiddenFields, Matching, NEVER_MODEL_FACING, Nested, OnHidden, Prose, Stripped};
 #[doc(inline)]
 pub use operator::Operator;
-pub use profile::{ParseProfileError, Profile, ProfileFromExtensions, ToolPolicy};
+pub use profile::{ParseProfileError, Profile, ProfileFromExtensions, ToolPolicy, policy_fn};
 #[doc(inline)]
 pub use profile_filter::{ProfileFilter, ProfileFilterLayer};
 pub use receipt::{ExecutionReceipt, ExecutionStatus, NotAReceipt};

@@ -143,6 +143,13 @@ impl error::Error for ParseProfileError {}
 ///
 /// Asked with a logical name (see [`ToolNames`](crate::ToolNames)) and the request's extensions, for a list as for a
 /// call, so that a tool is listed exactly if it can be called. The answer for a name must not depend on anything else.
+///
+/// A [`Profile`] is one, and so is a closure; with [`policy_fn`] the types of its arguments can be left out.
+///
+/// ```
+/// # use tower_algenta::{Profile, ProfileFilterLayer, policy_fn};
+/// let readers = ProfileFilterLayer::new(policy_fn(|tool, _| Profile::Observe.has(tool) || tool == "list_runs"));
+/// ```
 pub trait ToolPolicy: Clone {
     /// Whether the caller may use `tool`.
     fn allows(&self, tool: &str, extensions: &Extensions) -> bool;
@@ -163,7 +170,22 @@ where
     }
 }
 
+/// Makes a policy of a closure, whose arguments' types are then known to the compiler.
+pub const fn policy_fn<F>(policy: F) -> F
+where
+    F: Fn(&str, &Extensions) -> bool + Clone,
+{
+    policy
+}
+
 /// Takes each request's [`Profile`] from its extensions, where a gateway put it; absent means [`Profile::Observe`].
+///
+/// ```
+/// # use tower_algenta::{Profile, ProfileFilterLayer, ProfileFromExtensions, ToolRequest};
+/// let layer = ProfileFilterLayer::new(ProfileFromExtensions::new());
+/// let mut request = ToolRequest::list();
+/// request.extensions_mut().insert(Profile::Govern); // of the caller who was authenticated
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct ProfileFromExtensions;
