@@ -65,11 +65,18 @@ fn clean_call() -> ToolRequest {
     ToolRequest::call("simulate", cases::five_keys())
 }
 
+fn flat_call() -> ToolRequest {
+    ToolRequest::call("simulate", cases::flat(5))
+}
+
 fn stack(cases: &mut Cases) {
     cases.add_call("stack/bare", Bare, clean_call);
     cases.add_call("stack/identities", identities(Bare), clean_call);
     cases.add_call("stack/fused", Fused::new(Bare, Profile::Observe), clean_call);
     cases.add_call("stack/four", GovernanceLayer::new(Profile::Observe).layer(Bare), clean_call);
+    cases.add_call("stack/bare_flat", Bare, flat_call);
+    cases.add_call("stack/four_flat", GovernanceLayer::new(Profile::Observe).layer(Bare), flat_call);
+    cases.add_call("stack/fused_flat", Fused::new(Bare, Profile::Observe), flat_call);
     cases.add_call("stack/boxed_futures", boxed_futures(Profile::Observe), clean_call);
     cases.add_call("stack/boxed_services", boxed_services(Profile::Observe), clean_call);
     cases.add_call("stack/schema_scrub", SchemaScrubLayer::new().layer(Bare), clean_call);
@@ -303,8 +310,12 @@ fn read_counts(cases: &Cases, out: &Path) -> Result<BTreeMap<String, u64>, Box<d
 }
 
 fn main() -> ExitCode {
+    let mut cases = all_cases();
+    // To look at one case with `callgrind_annotate`: `valgrind --tool=callgrind <binary> --counted --only=<case>`.
+    if let Some(only) = env::args().find_map(|argument| argument.strip_prefix("--only=").map(str::to_owned)) {
+        cases.all.retain(|(name, _)| *name == only);
+    }
     let has = |flag: &str| env::args().any(|argument| argument == flag);
-    let cases = all_cases();
     if has(COUNTED) || has("--test") {
         run_all(&cases);
         return ExitCode::SUCCESS;

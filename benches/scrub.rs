@@ -1,84 +1,72 @@
-//! The scrub path, clean and dirty, for arguments and for schemas; each group holds its clone-and-filter baseline.
+//! Groups `scrub` and `schema`: arguments and schemas, clean and dirty, beside clone-and-filter and a touch of each key.
 //!
 //! `cargo bench --bench scrub` measures, `cargo bench -- --test` runs each once.
+
+mod cases;
 
 use std::{hint::black_box, sync::Arc};
 
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use rmcp::{
-    model::{JsonObject, ListToolsResult, Tool},
+    model::{JsonObject, ListToolsResult},
     object,
 };
 use serde_json::Value;
-use tower_algenta::{HiddenFields, NEVER_MODEL_FACING};
-
-/// Arguments of `keys` keys; some of the values are nested.
-fn arguments(keys: usize) -> JsonObject {
-    (0..keys)
-        .map(|key| {
-            let value = match key % 5 {
-                0 => Value::from("a text of some length"),
-                1 => Value::from(key),
-                2 => serde_json::json!({"weight": 0.5, "region": {"name": "eu"}}),
-                3 => serde_json::json!([1, 2, 3]),
-                _ => Value::Null,
-            };
-            (format!("argument_{key}"), value)
-        })
-        .collect()
-}
-
-fn with_switches(mut arguments: JsonObject) -> JsonObject {
-    for name in NEVER_MODEL_FACING {
-        arguments.insert(name.to_owned(), true.into());
-    }
-    arguments
-}
-
-/// What a wrapper without ownership does: a copy without the two names at the top level.
-fn clone_and_filter(arguments: &JsonObject) -> JsonObject {
-    arguments
-        .iter()
-        .filter(|(key, _)| !NEVER_MODEL_FACING.contains(&key.as_str()))
-        .map(|(key, value)| (key.clone(), value.clone()))
-        .collect()
-}
+use tower_algenta::{HiddenFields, Matching, NEVER_MODEL_FACING};
 
 fn argument_scrub(criterion: &mut Criterion) {
     let fields = HiddenFields::new();
-    for tool in ["simulate", "execute_decision"] {
-        let mut group = criterion.benchmark_group(format!("arguments/{tool}"));
-        for keys in [0, 5, 24, 50, 500, 5000] {
-            group.throughput(Throughput::Elements(keys as u64));
-            let mut clean = arguments(keys);
-            group.bench_function(BenchmarkId::new("clean", keys), |bencher| {
-                // In place and again and again: cloning the input would cost more than what is measured.
-                bencher.iter(|| fields.scrub_arguments(tool, black_box(&mut clean)).is_ok_and(|gone| gone.is_empty()));
+    let mut group = criterion.benchmark_group("scrub");
+    for keys in cases::KEYS {
+        group.throughput(Throughput::Elements(keys as u64));
+        let (mut flat, mut nested) = (cases::flat(keys), cases::arguments(keys));
+        // In place and again and again: cloning the input would cost more than what is measured.
+        group.bench_function(BenchmarkId::new("flat", keys), |bencher| {
+            bencher.iter(|| fields.scrub_arguments("simulate", black_box(&mut flat)).is_ok_and(|gone| gone.is_empty()));
+        });
+        let exact = HiddenFields::new().matching(Matching::Exact);
+        group.bench_function(BenchmarkId::new("exact", keys), |bencher| {
+            bencher.iter(|| exact.scrub_arguments("simulate", black_box(&mut flat)).is_ok_and(|gone| gone.is_empty()));
+        });
+        group.bench_function(BenchmarkId::new("touch_each_key", keys), |bencher| {
+            bencher.iter(|| cases::touch_each_key(black_box(&flat)));
+        });
+        group.bench_function(BenchmarkId::new("nested", keys), |bencher| {
+            bencher.iter(|| {
+                fields.scrub_arguments("query_batch", black_box(&mut nested)).is_ok_and(|gone| gone.is_empty())
             });
-            let dirty = with_switches(arguments(keys));
-            group.bench_function(BenchmarkId::new("dirty", keys), |bencher| {
-                bencher.iter_batched_ref(
-                    || dirty.clone(),
-                    |arguments| fields.scrub_arguments(tool, arguments).is_ok_and(|gone| gone.len() == 2),
-                    BatchSize::SmallInput,
-                );
-            });
-            group.bench_function(BenchmarkId::new("clone_and_filter", keys), |bencher| {
-                bencher.iter(|| clone_and_filter(black_box(&dirty)));
-            });
-            group.bench_function(BenchmarkId::new("touch_each_key", keys), |bencher| {
-                bencher.iter(|| black_box(&clean).keys().map(|key| usize::from(key.as_bytes()[0])).sum::<usize>());
-            });
-        }
-        group.finish();
+        });
+        group.bench_function(BenchmarkId::new("touch_all_keys", keys), |bencher| {
+            bencher.iter(|| cases::touch_all_keys(black_box(&nested)));
+        });
+        let dirty = cases::with_switches(cases::arguments(keys));
+        group.bench_function(BenchmarkId::new("dirty", keys), |bencher| {
+            bencher.iter_batched_ref(
+                || dirty.clone(),
+                |arguments| fields.scrub_arguments("simulate", arguments).is_ok_and(|gone| gone.len() == 2),
+                BatchSize::SmallInput,
+            );
+        });
+        group.bench_function(BenchmarkId::new("clone_and_filter", keys), |bencher| {
+            bencher.iter_with_large_drop(|| cases::clone_and_filter(black_box(&dirty)));
+        });
     }
+    let aliases = cases::aliases();
+    group.bench_function("aliases", |bencher| {
+        bencher.iter_batched_ref(
+            || aliases.clone(),
+            |arguments| fields.scrub_arguments("simulate", arguments).is_ok_and(|gone| gone.len() == 4),
+            BatchSize::SmallInput,
+        );
+    });
+    group.finish();
 }
 
 fn json_text(criterion: &mut Criterion) {
     let fields = HiddenFields::new();
-    let mut group = criterion.benchmark_group("arguments/text");
-    let clean = serde_json::to_string(&arguments(50)).unwrap_or_default();
-    let dirty = serde_json::to_string(&with_switches(arguments(50))).unwrap_or_default();
+    let mut group = criterion.benchmark_group("scrub/text");
+    let clean = serde_json::to_string(&cases::arguments(50)).unwrap_or_default();
+    let dirty = serde_json::to_string(&cases::with_switches(cases::arguments(50))).unwrap_or_default();
     group.throughput(Throughput::Bytes(clean.len() as u64));
     let mut payload = object!({"payload": clean.clone()});
     group.bench_function("clean", |bencher| {
@@ -94,15 +82,11 @@ fn json_text(criterion: &mut Criterion) {
         );
     });
     group.bench_function("parse_and_filter", |bencher| {
-        bencher.iter(|| serde_json::from_str::<JsonObject>(black_box(&clean)).map(|parsed| clone_and_filter(&parsed)));
+        bencher.iter(|| {
+            serde_json::from_str::<JsonObject>(black_box(&clean)).map(|parsed| cases::clone_and_filter(&parsed))
+        });
     });
     group.finish();
-}
-
-fn recorded_tools() -> Vec<Tool> {
-    serde_json::from_str::<ListToolsResult>(include_str!("../tests/data/tools_list.json"))
-        .map(|list| list.tools)
-        .unwrap_or_default()
 }
 
 /// A copy of the schema without the two properties.
@@ -116,23 +100,29 @@ fn clone_and_filter_schema(schema: &JsonObject) -> Arc<JsonObject> {
 
 fn schema_scrub(criterion: &mut Criterion) {
     let fields = HiddenFields::new();
-    let tools = recorded_tools();
+    let tools = cases::recorded_list().tools;
     assert_eq!(tools.len(), 140);
     let mut group = criterion.benchmark_group("schema");
-    let clean: Vec<Tool> =
-        tools.iter().filter(|tool| !matches!(&*tool.name, "execute_decision" | "fire_trigger")).cloned().collect();
-    group.throughput(Throughput::Elements(clean.len() as u64));
-    let mut scrubbed = clean.clone();
-    group.bench_function("clean/138_tools", |bencher| {
-        bencher.iter(|| {
-            for tool in black_box(&mut scrubbed) {
-                let name = std::mem::take(&mut tool.name);
-                assert!(fields.scrub_tool(&name, tool).is_ok_and(|changed| !changed));
-                tool.name = name;
-            }
+    for count in [7, 138, 5000] {
+        group.throughput(Throughput::Elements(count as u64));
+        let mut scrubbed = cases::clean_tools(count);
+        group.bench_function(BenchmarkId::new("clean", count), |bencher| {
+            bencher.iter(|| {
+                for tool in black_box(&mut scrubbed) {
+                    let name = std::mem::take(&mut tool.name);
+                    assert!(fields.scrub_tool(&name, tool).is_ok_and(|changed| !changed));
+                    tool.name = name;
+                }
+            });
         });
+    }
+    let clean = cases::clean_tools(138);
+    group.throughput(Throughput::Elements(clean.len() as u64));
+    let text = serde_json::to_string(&ListToolsResult::with_all_items(clean.clone())).unwrap_or_default();
+    group.bench_function("parse/138", |bencher| {
+        bencher.iter_with_large_drop(|| serde_json::from_str::<ListToolsResult>(black_box(&text)));
     });
-    group.bench_function("clone_and_filter/138_tools", |bencher| {
+    group.bench_function("clone_and_filter/138", |bencher| {
         bencher.iter(|| {
             black_box(&clean).iter().map(|tool| clone_and_filter_schema(&tool.input_schema)).collect::<Vec<_>>()
         });
