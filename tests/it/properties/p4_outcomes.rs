@@ -86,6 +86,6 @@ fn p4_a_mebibyte_is_read_in_linear_time() {
         let began = Instant::now();
         let (outcome, _) = ask(&real, Profile::Execute, execution("d", "w"), move |_| Ok(result.clone().into()));
         assert!(matches!(outcome, Err(Error::OutcomeUnknown(_) | Error::ExecutionFailed(_))), "{piece}: {outcome:?}");
-        assert!(began.elapsed() < Duration::from_secs(10), "{piece} took {:?}", began.elapsed());
+        assert!(began.elapsed() < Duration::from_secs(30), "{piece} took {:?}", began.elapsed());
     }
 }
