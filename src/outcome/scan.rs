@@ -87,11 +87,13 @@ impl<'a> Objects<'a> {
                     Skipped::Object { end, members } => {
                         self.charge(2 * (end - start))?;
                         // Fails where the skip is more lenient: a lone surrogate, a depth over 128, a number out of range.
-                        if let Ok(object) = serde_json::from_str(&self.text[start..end]) {
-                            self.at = end;
-                            return Ok(Some(Found { object, span: start..end, members }));
-                        }
-                        continue;
+                        let read = match members {
+                            Some(0) => Ok(JsonObject::new()),
+                            _ => serde_json::from_str(&self.text[start..end]),
+                        };
+                        let Ok(object) = read else { continue };
+                        self.at = end;
+                        return Ok(Some(Found { object, span: start..end, members }));
                     }
                     Skipped::Broken { at } => at,
                 }

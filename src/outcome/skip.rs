@@ -3,6 +3,8 @@
 //! It takes what `serde_json`'s `IgnoredAny` takes and refuses what that refuses, but makes no error value, which is most
 //! of what a failed try costs, and says more: how many members there are, and which containers were open at an error.
 
+use memchr::memchr2;
+
 /// What stands where an object begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Skipped {
@@ -178,11 +180,11 @@ impl Skip<'_> {
         let mut has_escape = false;
         loop {
             let rest = &self.bytes[self.at..];
-            let Some(plain) = rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | ..b' ')) else {
-                self.at = self.bytes.len();
+            let len = plain_len(rest);
+            self.at += len;
+            if len == rest.len() {
                 return None;
-            };
-            self.at += plain;
+            }
             if self.take(b'"').is_some() {
                 return Some(has_escape);
             }
@@ -228,6 +230,22 @@ impl Skip<'_> {
         self.at += count;
         (count > 0).then_some(count)
     }
+}
+
+/// How many bytes of a string come before a quote, a backslash or a control character.
+fn plain_len(text: &[u8]) -> usize {
+    const SHORT: usize = 32;
+    let is_special = |byte: &u8| matches!(byte, b'"' | b'\\' | ..b' ');
+    // Most strings are short; in a long one a vector of bytes is compared at a time.
+    let start = &text[..text.len().min(SHORT)];
+    if let Some(len) = start.iter().position(is_special) {
+        return len;
+    }
+    let end = memchr2(b'"', b'\\', &text[start.len()..]).map_or(text.len(), |found| start.len() + found);
+    let plain = &text[..end];
+    // All of them and not up to the first, which would be one byte at a time.
+    let controls = plain.iter().filter(|byte| **byte < b' ').count();
+    if controls > 0 { plain.iter().position(is_special).unwrap_or(end) } else { end }
 }
 
 #[cfg(test)]
@@ -285,6 +303,15 @@ mod tests {
             "{\"a\":\"\\u12g4\"}",
         ] {
             agrees(text);
+        }
+        let long = "é".repeat(40);
+        for text in [
+            format!("{{\"a\":\"{long}\"}}"),
+            format!("{{\"a\":\"{long}\\n{long}\"}}"),
+            format!("{{\"a\":\"{long}\n{long}\"}}"),
+            format!("{{\"a\":\"{long}"),
+        ] {
+            agrees(&text);
         }
         agrees(&("{\"a\":".repeat(300) + "1" + &"}".repeat(300)));
     }
