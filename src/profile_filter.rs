@@ -109,11 +109,11 @@ impl<S, P> ProfileFilter<S, P> {
 
     // Apart, so that what a call needs is small enough to be inlined.
     #[cold]
-    fn listed(&self, extensions: &Extensions) -> Box<Listed<P>>
+    fn listed(&self, extensions: &Extensions) -> Listed<P>
     where
         P: Clone,
     {
-        Box::new(Listed { policy: self.policy.clone(), names: self.names.clone(), extensions: extensions.clone() })
+        Listed { policy: self.policy.clone(), names: self.names.clone(), extensions: extensions.clone() }
     }
 }
 
@@ -141,7 +141,7 @@ where
     #[inline]
     fn call(&mut self, request: ToolRequest) -> Self::Future {
         let list = match &request {
-            ToolRequest::List(list) => Some(self.listed(&list.extensions)),
+            ToolRequest::List(list) => Some(Box::new(self.listed(&list.extensions))),
             ToolRequest::Call(call) => {
                 if !allows(&self.policy, &self.names, &call.params.name, &call.extensions) {
                     let refusal = Error::ToolNotAllowed(ToolNotAllowed::new(&call.params.name));

@@ -115,8 +115,8 @@ impl<S> SchemaScrub<S> {
 
     // Apart, so that what a call needs is small enough to be inlined.
     #[cold]
-    fn listed(&self) -> Box<Listed> {
-        Box::new(Listed { fields: self.fields.clone(), names: self.names.clone() })
+    fn listed(&self) -> Listed {
+        Listed { fields: self.fields.clone(), names: self.names.clone() }
     }
 }
 
@@ -136,7 +136,7 @@ where
     #[inline]
     fn call(&mut self, request: ToolRequest) -> Self::Future {
         let list = match &request {
-            ToolRequest::List(_) => Some(self.listed()),
+            ToolRequest::List(_) => Some(Box::new(self.listed())),
             ToolRequest::Call(_) => None,
         };
         ResponseFuture { inner: self.inner.call(request), list }
