@@ -13,8 +13,8 @@ use rmcp::{
 };
 use tower::{Layer as _, Service, service_fn};
 use tower_algenta::{
-    ArgumentScrubLayer, BoxError, GovernanceLayer, HiddenFields, Profile, ProfileFilterLayer, ReceiptMappingLayer,
-    SchemaScrubLayer, ToolRequest, ToolResponse,
+    ArgumentScrubLayer, BoxError, ExecutionBlocked, ExecutionReceipt, GovernanceLayer, HiddenFields, Profile,
+    ProfileFilterLayer, ReceiptMappingLayer, SchemaScrubLayer, ToolRequest, ToolResponse,
 };
 
 /// Allocations while `work` runs.
@@ -127,6 +127,15 @@ fn a_clean_list_is_scrubbed_without_allocating() {
     // The names are copied by this test, one each.
     assert_eq!(counted, 138);
     assert!(list.tools.iter().zip(before).all(|(tool, schema)| std::sync::Arc::ptr_eq(&tool.input_schema, &schema)));
+}
+
+#[test]
+fn an_answer_that_holds_no_object_is_judged_without_allocating() {
+    for text in ["", "Executed.", "\"hello\"", "[1, 2]", "see {it}", "see {\"a\": [{\"b\": x}]}", "an open {{{{"] {
+        let result = CallToolResult::success(vec![ContentBlock::text(text)]);
+        assert_eq!(allocations(|| assert!(ExecutionBlocked::from_result(&result).is_err())), 0, "{text}");
+        assert_eq!(allocations(|| assert!(ExecutionReceipt::from_result(&result).is_err())), 0, "{text}");
+    }
 }
 
 #[test]

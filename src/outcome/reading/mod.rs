@@ -144,7 +144,10 @@ impl<'a> Reading<'a> {
                 self.take(Cow::Owned(object), false)?;
             }
         }
-        if !is_whole && !trimmed.is_empty() && serde_json::from_str::<IgnoredAny>(trimmed).is_ok() {
+        // Asked of what starts like JSON alone, for the error that prose would get is an allocation.
+        let may_be_json =
+            matches!(trimmed.bytes().next(), Some(b'{' | b'[' | b'"' | b'-' | b'0'..=b'9' | b't' | b'f' | b'n'));
+        if !is_whole && may_be_json && serde_json::from_str::<IgnoredAny>(trimmed).is_ok() {
             self.copies.spoil();
         }
         Ok(())
