@@ -86,6 +86,9 @@ where
     times.map(median)
 }
 
+/// A name, how it is made, and how often it is sent.
+type Request = (&'static str, fn() -> ToolRequest, u64);
+
 fn e2e(criterion: &mut Criterion) {
     let runtime = Runtime::new().expect("a runtime");
     let (client, _server) = runtime.block_on(async {
@@ -97,7 +100,7 @@ fn e2e(criterion: &mut Criterion) {
     });
     let mut bare = client.clone();
     let mut governed = GovernanceLayer::new(Profile::Full).layer(client);
-    let requests: [(&str, fn() -> ToolRequest, u64); 3] = [
+    let requests: [Request; 3] = [
         ("call", || ToolRequest::call("simulate", cases::five_keys()), 3000),
         ("receipt", execution, 3000),
         ("list", ToolRequest::list, 60),

@@ -97,7 +97,7 @@ impl<S: Service<ToolRequest>> Service<ToolRequest> for Identity<S> {
 }
 
 /// Four of them.
-pub(crate) fn identities<S>(inner: S) -> Identity<Identity<Identity<Identity<S>>>> {
+pub(crate) const fn identities<S>(inner: S) -> Identity<Identity<Identity<Identity<S>>>> {
     Identity(Identity(Identity(Identity(inner))))
 }
 
@@ -170,11 +170,10 @@ fn boxed<F: Future<Output = Answer> + Send + 'static>(future: F) -> Boxed {
     Box::pin(future)
 }
 
+type Boxing<S> = MapFuture<S, fn(<S as Service<ToolRequest>>::Future) -> Boxed>;
+
 /// `layer` around `inner`, with its future in a box.
-fn box_future<L, S>(
-    layer: &L,
-    inner: S,
-) -> MapFuture<L::Service, fn(<L::Service as Service<ToolRequest>>::Future) -> Boxed>
+fn box_future<L, S>(layer: &L, inner: S) -> Boxing<L::Service>
 where
     L: Layer<S, Service: Service<ToolRequest, Response = ToolResponse, Error = BoxError, Future: Send + 'static>>,
 {
