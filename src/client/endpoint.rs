@@ -279,7 +279,10 @@ impl fmt::Display for EndpointError {
 impl fmt::Debug for EndpointError {
     /// Shows the message, too: it is what a program prints that returns the error from `main`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EndpointError").field("message", &format_args!("{self}")).field("kind", &self.kind).finish()
+        f.debug_struct("EndpointError")
+            .field("message", &format_args!("{self}"))
+            .field("kind", &self.kind)
+            .finish_non_exhaustive()
     }
 }
 

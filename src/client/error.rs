@@ -299,9 +299,9 @@ impl fmt::Display for CallError {
                 None => f.write_str("this client is closed: connect again"),
             },
             CallErrorKind::TimedOut(limit) => write!(f, "the engine did not answer within {limit:?}"),
-            CallErrorKind::Unauthorized => {
-                f.write_str("the engine wants a valid token (HTTP 401): set it with `Endpoint::token`, or in `ALGENTA_API_KEY`")
-            }
+            CallErrorKind::Unauthorized => f.write_str(
+                "the engine wants a valid token (HTTP 401): set it with `Endpoint::token`, or in `ALGENTA_API_KEY`",
+            ),
             CallErrorKind::Forbidden => {
                 f.write_str("the engine does not let this token do that (HTTP 403): check what it permits")
             }

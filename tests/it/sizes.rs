@@ -23,7 +23,7 @@ where
     size_of_future(&governed) - size_of::<S::Future>()
 }
 
-fn size_of_future<S: Service<ToolRequest>>(_: &S) -> usize {
+const fn size_of_future<S: Service<ToolRequest>>(_: &S) -> usize {
     size_of::<S::Future>()
 }
 

@@ -103,9 +103,7 @@ fn each_error_says_what_to_do() {
     );
     assert_eq!(
         text("http://u:p@host"),
-        format!(
-            "{start} has a user name or a password in it: leave them out and set `ALGENTA_API_KEY`, or the token"
-        )
+        format!("{start} has a user name or a password in it: leave them out and set `ALGENTA_API_KEY`, or the token")
     );
     let error = Endpoint::resolve_with(None, environment(&[(API_KEY, "Bearer x")])).unwrap_err();
     assert_eq!(
