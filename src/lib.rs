@@ -58,15 +58,21 @@ pub mod error;
 mod events;
 pub mod governance;
 mod json;
+#[cfg(any(feature = "client", feature = "server"))]
+mod meta;
 pub mod operator;
 mod outcome;
 pub mod profile_filter;
+#[cfg(any(feature = "client", feature = "server"))]
+mod progress;
 mod receipt;
 pub mod receipt_mapping;
 mod refusal;
 mod request;
 mod response;
 pub mod schema_scrub;
+#[cfg(feature = "server")]
+pub mod server;
 pub mod toolset;
 
 pub mod hidden_fields;
@@ -93,6 +99,8 @@ pub use hidden_fields::{HiddenFields, Matching, NEVER_MODEL_FACING, Nested, OnHi
 #[doc(inline)]
 pub use operator::Operator;
 pub use profile::{ParseProfileError, Profile, ProfileFromExtensions, ToolPolicy, policy_fn};
+#[cfg(any(feature = "client", feature = "server"))]
+pub use progress::ProgressSink;
 #[doc(inline)]
 pub use profile_filter::{ProfileFilter, ProfileFilterLayer};
 pub use receipt::{ExecutionReceipt, ExecutionStatus, NotAReceipt};
@@ -102,6 +110,9 @@ pub use request::{NotAToolRequest, ToolRequest};
 pub use response::{CallOutcome, NotAToolResponse, ToolResponse};
 #[doc(inline)]
 pub use schema_scrub::{SchemaScrub, SchemaScrubLayer};
+#[cfg(feature = "server")]
+#[doc(inline)]
+pub use server::ToolServer;
 #[cfg(feature = "stub")]
 #[doc(inline)]
 pub use stub::StubEngine;

@@ -199,6 +199,15 @@ fn http_client(connect_timeout: Duration) -> reqwest::Result<reqwest::Client> {
         .build()
 }
 
+impl Endpoint {
+    /// Has all clients that are made from this endpoint's clones share one pool of connections.
+    pub(super) fn pooled(mut self) -> Self {
+        // Where it can't be set up, connecting says so.
+        self.http_client = self.http_client.or_else(|| http_client(self.connect_timeout).ok());
+        self
+    }
+}
+
 fn transport_config(endpoint: &Endpoint) -> StreamableHttpClientTransportConfig {
     let mut config = StreamableHttpClientTransportConfig::with_uri(endpoint.url())
         .max_concurrent_requests(endpoint.max_concurrent_requests)

@@ -25,9 +25,10 @@ use tokio::{
 use tower_service::Service;
 
 use super::{
-    BearerToken, CallError, CallErrorKind, endpoint::CALL_TIMEOUT, failure::Failure, list_changes::Notified, meta,
+    BearerToken, CallError, CallErrorKind, endpoint::CALL_TIMEOUT, failure::Failure, list_changes::Notified,
+    progress::ProgressTable,
 };
-use crate::{Error, ToolRequest, ToolResponse, error::UnexpectedResponse};
+use crate::{Error, ProgressSink, ToolRequest, ToolResponse, error::UnexpectedResponse, meta};
 
 /// How long closing may take. rmcp itself waits for its handlers for 2 seconds, and for the end of a session for 5.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -108,6 +109,25 @@ impl EngineClient {
         }
     }
 
+    /// Sends a request of another kind, with the same limit and the same errors.
+    #[cfg(feature = "server")]
+    pub(crate) async fn ask<T, F>(&self, ask: impl FnOnce(Peer<RoleClient>) -> F) -> Result<T, Error>
+    where
+        F: Future<Output = Result<T, ServiceError>>,
+    {
+        self.shared.check_open()?;
+        match tokio::time::timeout(self.call_timeout, ask(self.shared.peer.clone())).await {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(error)) => Err(self.shared.error(error, UnexpectedResponse::TO_OTHER).await),
+            Err(_) => Err(CallError::new(CallErrorKind::TimedOut(self.call_timeout)).into()),
+        }
+    }
+
+    /// Whether both are clones of one client.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
+    }
+
     pub(super) const fn shared(&self) -> &Arc<Shared> {
         &self.shared
     }
@@ -183,6 +203,7 @@ pub(super) struct Shared {
     token: Option<BearerToken>,
     // None if the notifications go to a handler of somebody else's.
     changes: Option<watch::Receiver<u64>>,
+    progress: Option<Arc<ProgressTable>>,
     #[cfg(feature = "child-process")]
     exit: Option<super::child_process::Exit>,
 }
@@ -197,8 +218,8 @@ impl Shared {
 
     /// As [`running`](Self::running), with this crate's own handler.
     pub(super) fn notified(service: RunningService<RoleClient, Notified>, token: Option<BearerToken>) -> Self {
-        let changes = service.service().changes();
-        Self { changes: Some(changes), ..Self::running(service, token) }
+        let (changes, progress) = (service.service().changes(), Arc::clone(service.service().progress()));
+        Self { changes: Some(changes), progress: Some(progress), ..Self::running(service, token) }
     }
 
     pub(super) const fn peer(&self) -> &Peer<RoleClient> {
@@ -220,6 +241,7 @@ impl Shared {
             stale_lists_off: OnceCell::new(),
             token,
             changes: None,
+            progress: None,
             #[cfg(feature = "child-process")]
             exit: None,
         }
@@ -259,7 +281,11 @@ impl Shared {
                 params.meta = meta::take(params.meta, &mut extensions);
                 self.check_open()?;
                 // Not `call_tool`: it answers a request for input by calling again.
-                match self.peer.call_tool_once(params).await {
+                let answer = match (extensions.remove::<ProgressSink>(), &self.progress) {
+                    (Some(sink), Some(progress)) => progress.call_tool_once(&self.peer, params, sink).await,
+                    _ => self.peer.call_tool_once(params).await,
+                };
+                match answer {
                     Ok(response) => Ok(response.into()),
                     Err(error) => Err(self.error(error, UnexpectedResponse::TO_CALL).await),
                 }

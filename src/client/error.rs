@@ -44,6 +44,8 @@ pub enum ConnectErrorKind {
     Exited(ExitStatus),
     /// The HTTP client could not be set up.
     Setup,
+    /// An earlier attempt failed, and the next is due after this long.
+    Waiting(Duration),
 }
 
 impl ConnectError {
@@ -162,6 +164,12 @@ impl fmt::Display for ConnectError {
             }
             ConnectErrorKind::Exited(status) => {
                 write!(f, "ended during the handshake ({status}): its standard error may say why")
+            }
+            ConnectErrorKind::Waiting(left) => {
+                write!(
+                    f,
+                    "could not be connected to, and the next attempt is in {left:?}: the error before this says why"
+                )
             }
             ConnectErrorKind::Setup => {
                 f.write_str("was not called: the HTTP client could not be set up; check the system's certificates")

@@ -4,12 +4,12 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use rmcp::{
     ClientHandler, RoleClient,
-    model::{ClientConfig, ProtocolVersion, ServerNotification, SubscriptionFilter},
+    model::{ClientConfig, ProgressNotificationParam, ProtocolVersion, ServerNotification, SubscriptionFilter},
     service::{NotificationContext, Subscription},
 };
 use tokio::sync::watch;
 
-use super::{CallError, CallErrorKind, EngineClient, engine_client::Shared};
+use super::{CallError, CallErrorKind, EngineClient, engine_client::Shared, progress::ProgressTable};
 use crate::{Error, error::UnexpectedResponse};
 
 /// How soon the end of a session is noticed.
@@ -19,11 +19,16 @@ const LOOK: Duration = Duration::from_secs(1);
 pub(super) struct Notified {
     config: ClientConfig,
     changes: watch::Sender<u64>,
+    progress: Arc<ProgressTable>,
 }
 
 impl Notified {
     pub(super) fn new(config: ClientConfig) -> Self {
-        Self { config, changes: watch::Sender::new(0) }
+        Self { config, changes: watch::Sender::new(0), progress: Arc::default() }
+    }
+
+    pub(super) const fn progress(&self) -> &Arc<ProgressTable> {
+        &self.progress
     }
 
     pub(super) fn changes(&self) -> watch::Receiver<u64> {
@@ -38,6 +43,10 @@ impl ClientHandler for Notified {
 
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
         self.changes.send_modify(|changes| *changes += 1);
+    }
+
+    async fn on_progress(&self, progress: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
+        self.progress.report(progress);
     }
 }
 

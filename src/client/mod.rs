@@ -61,17 +61,19 @@
 #[cfg(feature = "child-process")]
 mod child_process;
 mod connect;
+mod connections;
 mod endpoint;
 mod engine_client;
 mod error;
 mod failure;
 mod list_changes;
-mod meta;
+mod progress;
 mod retry;
 mod token;
 
 #[cfg(feature = "child-process")]
 pub use child_process::ChildProcess;
+pub use connections::Connections;
 pub use endpoint::{Endpoint, EndpointError, EndpointErrorKind, EndpointSource};
 pub use engine_client::{EngineClient, ResponseFuture};
 pub use error::{CallError, CallErrorKind, ConnectError, ConnectErrorKind};

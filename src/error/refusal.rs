@@ -141,6 +141,9 @@ pub struct UnexpectedResponse {
 }
 
 impl UnexpectedResponse {
+    /// An answer to a request that this crate passes on without reading it.
+    #[cfg(all(feature = "client", feature = "server"))]
+    pub(crate) const TO_OTHER: Self = Self { asked_for: "another answer" };
     pub(crate) const TO_LIST: Self = Self { asked_for: "a list of tools" };
     pub(crate) const TO_CALL: Self = Self { asked_for: "a call" };
 }

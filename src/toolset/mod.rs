@@ -26,7 +26,7 @@ mod builder;
 
 use std::{borrow::Cow, collections::HashSet, error, fmt, future::poll_fn, pin::Pin, sync::Arc};
 
-use rmcp::model::{JsonObject, Tool};
+use rmcp::model::{CacheScope, CallToolRequest, CallToolRequestParams, JsonObject, ListToolsResult, Tool};
 use tower::util::BoxCloneSyncService;
 use tower_service::Service;
 
@@ -105,24 +105,41 @@ where
     /// As the stack, and [`Error::Upstream`] with [`EndlessList`] if a cursor comes twice or there are more than 1,000
     /// pages.
     pub async fn list(&self) -> Result<Vec<Tool>, Error> {
-        let mut tools = Vec::new();
+        self.list_merged(ToolRequest::list_from).await.map(|list| list.tools)
+    }
+
+    /// All pages as one, asked for with the requests that `page` makes for the cursors.
+    ///
+    /// What the pages say about caching holds for the whole in its most careful form.
+    pub(crate) async fn list_merged(
+        &self,
+        mut page: impl FnMut(Option<String>) -> ToolRequest,
+    ) -> Result<ListToolsResult, Error> {
+        let mut merged = self.list_page(page(None)).await?;
         let mut names = HashSet::new();
+        merged.tools.retain(|tool| names.insert(tool.name.clone()));
         let mut cursors = HashSet::new();
-        let mut cursor = None;
-        loop {
-            let answer = self.ready().await?.call(ToolRequest::list_from(cursor.take())).await;
-            let ToolResponse::List(page) = answer.map_err(|error| Error::from(error.into()))? else {
-                return Err(Error::UnexpectedResponse(UnexpectedResponse::TO_LIST));
-            };
-            tools.extend(page.tools.into_iter().filter(|tool| names.insert(tool.name.clone())));
-            // Some servers write an empty cursor for none.
-            let Some(next) = page.next_cursor.filter(|next| !next.is_empty()) else {
-                return Ok(tools);
-            };
+        // Some servers write an empty cursor for none.
+        while let Some(next) = merged.next_cursor.take().filter(|next| !next.is_empty()) {
             if !cursors.insert(next.clone()) || cursors.len() >= PAGE_LIMIT {
                 return Err(Error::Upstream(Box::new(EndlessList(()))));
             }
-            cursor = Some(next);
+            let page = self.list_page(page(Some(next))).await?;
+            merged.tools.extend(page.tools.into_iter().filter(|tool| names.insert(tool.name.clone())));
+            merged.next_cursor = page.next_cursor;
+            merged.ttl_ms = merged.ttl_ms.zip(page.ttl_ms).map(|(one, other)| one.min(other));
+            if merged.cache_scope != page.cache_scope {
+                merged.cache_scope = Some(CacheScope::Private);
+            }
+        }
+        Ok(merged)
+    }
+
+    /// One page of the list.
+    pub(crate) async fn list_page(&self, request: ToolRequest) -> Result<ListToolsResult, Error> {
+        match self.ready().await?.call(request).await.map_err(|error| Error::from(error.into()))? {
+            ToolResponse::List(page) => Ok(page),
+            ToolResponse::Call(_) => Err(Error::UnexpectedResponse(UnexpectedResponse::TO_LIST)),
         }
     }
 
@@ -131,16 +148,22 @@ where
     /// A tool error is an outcome like any other (`isError` is set). For `execute_decision`, prefer
     /// [`execute`](Self::execute).
     pub async fn call(&self, name: impl Into<Cow<'static, str>>, arguments: JsonObject) -> Result<CallOutcome, Error> {
-        let name = name.into();
+        let request = CallToolRequestParams::new(name).with_arguments(arguments);
+        self.call_request(CallToolRequest::new(request)).await
+    }
+
+    /// As [`call`](Self::call), with everything else that a request carries.
+    pub(crate) async fn call_request(&self, request: CallToolRequest) -> Result<CallOutcome, Error> {
+        let CallToolRequestParams { name, arguments, .. } = &request.params;
         // A layer of the user's around the stack may have failed: then nobody knows whether an execution ran. Arguments
         // that are none are the stack's to refuse.
         let governed = self
             .names
-            .is_execute_decision(&name)
-            .then(|| Governed::admit(&arguments, name.clone(), Rules::new()).ok())
+            .is_execute_decision(name)
+            .then(|| Governed::admit(arguments.as_ref()?, name.clone(), Rules::new()).ok())
             .flatten();
         let mut service = self.ready().await?;
-        let answer = service.call(ToolRequest::call(name, arguments)).await.map_err(|error| Error::from(error.into()));
+        let answer = service.call(ToolRequest::Call(request)).await.map_err(|error| Error::from(error.into()));
         let answer = match governed {
             Some(governed) => governed.settle(answer),
             None => answer,

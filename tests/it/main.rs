@@ -19,6 +19,7 @@ mod real_servers;
 mod result_vectors;
 mod schema_random;
 mod schema_vectors;
+mod server;
 mod sizes;
 mod small_scopes;
 mod stack;
