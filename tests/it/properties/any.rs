@@ -11,9 +11,9 @@ use tower_algenta::{BoxError, ToolResponse};
 use crate::model;
 
 /// Strategies are boxed: those of a whole call are so large otherwise that they overflow a test's stack.
-pub(super) type Keys = fn() -> BoxedStrategy<String>;
+pub(crate) type Keys = fn() -> BoxedStrategy<String>;
 
-pub(super) fn any_key() -> BoxedStrategy<String> {
+pub(crate) fn any_key() -> BoxedStrategy<String> {
     prop_oneof![plain_key(), switch()].boxed()
 }
 
@@ -30,7 +30,7 @@ pub(super) fn plain_key() -> BoxedStrategy<String> {
 }
 
 /// A spelling of one of the switches: letters in any case and width, and between them what no binder counts.
-pub(super) fn switch() -> BoxedStrategy<String> {
+pub(crate) fn switch() -> BoxedStrategy<String> {
     let letters = proptest::sample::select(vec!["force", "overridesafety"]);
     let noise = proptest::sample::select(vec!["", "", "", "", "_", "-", " ", ".", "\0", "\u{200b}", "\u{202e}", "\n"]);
     (letters, proptest::collection::vec((0..5_u32, noise), 15))
@@ -78,7 +78,7 @@ pub(super) fn value_with(key: Keys) -> BoxedStrategy<Value> {
         .boxed()
 }
 
-pub(super) fn object_with(key: Keys) -> BoxedStrategy<JsonObject> {
+pub(crate) fn object_with(key: Keys) -> BoxedStrategy<JsonObject> {
     let members = (key(), value_with(key));
     proptest::collection::vec(members, 0..4).prop_map(|members| members.into_iter().collect()).boxed()
 }

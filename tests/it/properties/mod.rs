@@ -14,7 +14,7 @@ mod p5_silence;
 mod p7_calls;
 mod p9_closed_world;
 
-pub(crate) use any::{answer, as_execution, dirty_arguments, result};
+pub(crate) use any::{answer, any_key, as_execution, dirty_arguments, object_with, result, switch};
 
 use proptest::test_runner::{Config, RngSeed};
 

@@ -4,6 +4,7 @@
 
 mod algenta;
 mod done_when;
+mod echo;
 mod sdk;
 mod stdio;
 
