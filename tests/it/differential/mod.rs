@@ -1,11 +1,12 @@
 //! The crate against the model, on cases that nobody thought of.
 //!
-//! Seeded, so that every run sees the same. `DIFFERENTIAL_CASES` sets how many cases each of the five subjects gets:
+//! Seeded, so that every run sees the same. `DIFFERENTIAL_CASES` sets how many cases each of the six subjects gets:
 //! 3,000 take a few seconds, 300,000 some minutes.
 
 mod arguments;
 mod names;
 pub(crate) mod outcomes;
+mod schemas;
 
 use futures::executor::block_on;
 use rmcp::model::CallToolRequestParams;

@@ -6,6 +6,7 @@
 pub(crate) mod arguments;
 pub(crate) mod names;
 pub(crate) mod outcome;
+pub(crate) mod schema;
 pub(crate) mod text;
 
 use unicode_normalization::UnicodeNormalization;
