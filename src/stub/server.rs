@@ -148,7 +148,7 @@ impl Server {
         let result = match tool.name.strip_prefix(&*self.0.settings.prefix).unwrap_or_default() {
             "get_contract" => json!({"capabilities": ["query", "simulate", "recommend"], "engine_version": "1.4.0"}),
             "query_data" => json!({"dataset": argument("dataset"), "rows": rows()}),
-            "simulate" => json!({"scenario": argument("scenario"), "expected_value": 42.0}),
+            "simulate" => json!({"expected_value": 42.0, "scenario": argument("scenario")}),
             "recommend" => {
                 json!({"scenario": argument("scenario"), "recommended_action": "hold", "confidence": 0.87})
             }

@@ -74,10 +74,13 @@ impl Wire {
             }),
             Answer::Denied(denial) => self.render_denial(tool, &denial),
             Answer::Failed { code, message, status_code, details } => {
-                let mut envelope = json!({"code": code, "message": message, "status_code": status_code});
+                // In the order of the real server's text, also where `serde_json` keeps the order of insertion.
+                let mut envelope = json!({"code": code});
                 if let Some(details) = details {
                     envelope["details"] = details;
                 }
+                envelope["message"] = message.into();
+                envelope["status_code"] = status_code.into();
                 self.error_text(python_json(&json!({"error": envelope}))?)
             }
         }
