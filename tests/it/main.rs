@@ -1,3 +1,4 @@
+mod accounts;
 mod argument_vectors;
 mod attacks;
 mod checks;
@@ -7,7 +8,10 @@ mod command_line;
 mod composition;
 mod differential;
 mod faults;
+mod flat_names;
+mod gateway;
 mod in_process;
+mod knobs;
 mod layers;
 mod lifecycle;
 mod model;

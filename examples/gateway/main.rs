@@ -1,0 +1,75 @@
+//! A gateway: any MCP client in front, an Algenta engine behind, and each caller under a profile.
+//!
+//! ```sh
+//! cargo run --example gateway -- --upstream http://localhost:8000/mcp --profile observe
+//! ```
+//!
+//! Clients connect to `http://127.0.0.1:8080/mcp`, or start it themselves with `--stdio`. It keeps nothing between
+//! requests, so that any number of replicas can stand behind a load balancer. The engine is called with each caller's
+//! own token; the gateway lends nobody its own, unless `--single-identity` says so.
+
+mod args;
+mod callers;
+mod http;
+mod stack;
+
+use std::{error::Error, io::Write, process::ExitCode};
+
+use clap::Parser as _;
+use rmcp::ServiceExt as _;
+
+use args::Args;
+use callers::Callers;
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    match run(Args::parse()).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("gateway: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(args: Args) -> Result<(), Box<dyn Error>> {
+    args.check()?;
+    let callers = Callers::from_args(&args)?;
+    let upstream = stack::Upstream::from_args(&args)?;
+    let summary = summary(&args, &callers, &upstream);
+    if args.check {
+        println!("{summary}");
+        return Ok(());
+    }
+    let connections = upstream.connections();
+    let server = stack::server(&args, &connections)?;
+    if args.stdio {
+        // The protocol has standard output for itself.
+        eprintln!("{summary}");
+        server.serve(rmcp::transport::stdio()).await?.waiting().await?;
+    } else {
+        let listener = tokio::net::TcpListener::bind(args.listen).await?;
+        println!("{summary}\n  listens  http://{}/mcp", listener.local_addr()?);
+        std::io::stdout().flush()?;
+        http::serve(listener, &args, server, callers, connections.clone()).await?;
+        println!("drained");
+    }
+    connections.close().await;
+    Ok(())
+}
+
+/// What is served, to whom, under which profile.
+fn summary(args: &Args, callers: &Callers, upstream: &stack::Upstream) -> String {
+    let webhooks = match &args.webhook_host[..] {
+        [] => "any host that the model chooses (--webhook-host sets a list)".to_owned(),
+        hosts => hosts.join(", "),
+    };
+    let passed = match &args.pass_through[..] {
+        [] => "tools only".to_owned(),
+        methods => format!("tools; past the layers: {methods:?}"),
+    };
+    format!(
+        "gateway\n  engine   {upstream}\n  callers  {callers}\n  hidden   {}\n  webhooks {webhooks}\n  methods  {passed}",
+        tower_algenta::NEVER_MODEL_FACING.join(", "),
+    )
+}

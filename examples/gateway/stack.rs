@@ -1,0 +1,117 @@
+//! The governed stack, and what is under it.
+
+use std::{error::Error, fmt};
+
+use axum::http::request::Parts;
+use tower::{Service, ServiceBuilder, util::option_layer};
+use tower_algenta::{
+    BoxError, Endpoint, EngineClient, GovernanceLayer, Profile, ProfileFromExtensions, ToolNames, ToolRequest,
+    ToolResponse, ToolServer, WebhookFilterLayer,
+    client::{ChildProcess, Connections},
+    server::OnDenial,
+};
+
+use crate::{args::Args, callers::Caller};
+
+/// The engine.
+pub(crate) enum Upstream {
+    Shared(Endpoint),
+    PerCaller(Endpoint),
+    Command(String, std::time::Duration),
+}
+
+impl Upstream {
+    pub(crate) fn from_args(args: &Args) -> Result<Self, Box<dyn Error>> {
+        if let Some(command) = &args.upstream_command {
+            if command.trim().is_empty() {
+                return Err("--upstream-command is empty".into());
+            }
+            return Ok(Self::Command(command.clone(), args.call_timeout()));
+        }
+        let endpoint = Endpoint::resolve(args.upstream.as_deref())?.call_timeout(args.call_timeout());
+        Ok(if args.has_one_identity() { Self::Shared(endpoint) } else { Self::PerCaller(endpoint) })
+    }
+
+    pub(crate) fn connections(&self) -> Connections {
+        match self {
+            Self::Shared(endpoint) => Connections::shared(endpoint.clone()),
+            Self::PerCaller(endpoint) => Connections::per_caller(endpoint.clone()),
+            Self::Command(command, timeout) => {
+                let (command, timeout) = (command.clone(), *timeout);
+                Connections::shared_with(move || {
+                    let mut words = command.split_whitespace();
+                    let child = ChildProcess::new(words.next().unwrap_or_default()).args(words).call_timeout(timeout);
+                    EngineClient::spawn(child)
+                })
+            }
+        }
+    }
+}
+
+impl fmt::Display for Upstream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Shared(endpoint) if endpoint.has_token() => {
+                write!(f, "{}, with this process's own token for all callers", endpoint.url())
+            }
+            Self::Shared(endpoint) => write!(f, "{}, without a token", endpoint.url()),
+            Self::PerCaller(endpoint) => write!(f, "{}, with each caller's own token", endpoint.url()),
+            Self::Command(command, _) => write!(f, "`{command}`, one process for all callers"),
+        }
+    }
+}
+
+/// The server over the governed stack.
+pub(crate) fn server(
+    args: &Args,
+    connections: &Connections,
+) -> Result<
+    ToolServer<
+        impl Service<ToolRequest, Response = ToolResponse, Error: Into<BoxError>, Future: Send>
+        + Clone
+        + Send
+        + Sync
+        + 'static
+        + use<>,
+    >,
+    Box<dyn Error>,
+> {
+    let names = ToolNames::prefixed(&*args.upstream_prefix);
+    let webhooks = match &args.webhook_host[..] {
+        [] => None,
+        hosts => Some(WebhookFilterLayer::new(hosts)?.tool_names(names.clone())),
+    };
+    let fallback = args.profile;
+    let stack = ServiceBuilder::new()
+        .map_request(move |request| with_caller(request, fallback))
+        .layer(GovernanceLayer::new(ProfileFromExtensions::new()).tool_names(names.clone()))
+        .layer(option_layer(webhooks))
+        .service(connections.clone());
+    let on_denial = if args.denials_as_tool_errors { OnDenial::ToolError } else { OnDenial::Error };
+    let mut server = ToolServer::new(stack).tool_names(names).on_denial(on_denial);
+    if args.has_one_identity() {
+        // Without a caller's token, an engine may have nothing to tell.
+        server = server.list_changes(connections.watch_list_changes());
+    }
+    if !args.pass_through.is_empty() {
+        server = server.pass_through(connections.clone(), args.pass_through.iter().copied().map(Into::into));
+    }
+    Ok(server)
+}
+
+/// Puts the caller whom the HTTP side let in where the layers look.
+fn with_caller(mut request: ToolRequest, over_stdio: Profile) -> ToolRequest {
+    let caller = match request.extensions().get::<Parts>() {
+        Some(parts) => parts.extensions.get::<Caller>().cloned(),
+        None => Some(Caller { name: "stdio".into(), profile: over_stdio, token: None }),
+    };
+    // Without one, the profile is `observe` and there is no token.
+    if let Some(caller) = caller {
+        let extensions = request.extensions_mut();
+        extensions.insert(caller.profile);
+        if let Some(token) = caller.token {
+            extensions.insert(token);
+        }
+    }
+    request
+}

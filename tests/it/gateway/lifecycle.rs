@@ -1,0 +1,94 @@
+//! Health, limits, and an end that loses nothing.
+
+use std::time::Duration;
+
+use reqwest::StatusCode;
+use rmcp::object;
+use tower_algenta::StubEngine;
+
+use super::{process::Gateway, toolset};
+
+async fn status(request: reqwest::RequestBuilder) -> StatusCode {
+    request.send().await.unwrap().status()
+}
+
+fn initialize(url: &str) -> reqwest::RequestBuilder {
+    let body = serde_json::json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"},
+    }});
+    reqwest::Client::new()
+        .post(url)
+        .header("accept", "application/json, text/event-stream")
+        .header("content-type", "application/json")
+        .body(body.to_string())
+}
+
+#[tokio::test]
+async fn readiness_follows_the_engine() {
+    let engine = StubEngine::start().await.unwrap();
+    let addr = engine.addr();
+    let gateway = Gateway::before(&engine, &[]).await;
+    let get = async |path: &str| status(reqwest::Client::new().get(gateway.at(path))).await;
+    assert_eq!(get("/readyz").await, StatusCode::OK);
+    let tools = toolset(&gateway.url, None).await.unwrap();
+    tools.list().await.unwrap();
+
+    engine.shutdown().await;
+    // What finds out that the engine is gone is a request.
+    assert!(tools.list().await.is_err());
+    assert_eq!(get("/healthz").await, StatusCode::OK);
+
+    let _engine = StubEngine::builder().port(addr.port()).start().await.unwrap();
+    let again = async {
+        while get("/readyz").await != StatusCode::OK || tools.list().await.is_err() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), again).await.expect("it is ready again");
+}
+
+#[tokio::test]
+async fn an_unreachable_engine_is_no_reason_not_to_start() {
+    let engine = StubEngine::start().await.unwrap();
+    let url = engine.url();
+    engine.shutdown().await;
+    let args = ["--upstream", &url, "--listen", "127.0.0.1:0"];
+    let gateway = Gateway::start(super::process::command(&args)).await;
+    assert_eq!(status(reqwest::Client::new().get(gateway.at("/readyz"))).await, StatusCode::SERVICE_UNAVAILABLE);
+}
+
+#[tokio::test]
+async fn hosts_origins_and_sizes_are_checked() {
+    let engine = StubEngine::start().await.unwrap();
+    let args = ["--max-body", "1000", "--allow-origin", "https://app.example", "--allow-host", "gateway.example"];
+    let gateway = Gateway::before(&engine, &args).await;
+    let url = &gateway.url;
+    assert_eq!(status(initialize(url)).await, StatusCode::OK);
+    assert_eq!(status(initialize(url).header("host", "gateway.example")).await, StatusCode::OK);
+    assert_eq!(status(initialize(url).header("host", "evil.example")).await, StatusCode::FORBIDDEN);
+    assert_eq!(status(initialize(url).header("origin", "https://app.example")).await, StatusCode::OK);
+    assert_eq!(status(initialize(url).header("origin", "https://evil.example")).await, StatusCode::FORBIDDEN);
+    assert_eq!(status(initialize(url).header("origin", "null")).await, StatusCode::FORBIDDEN);
+    assert_eq!(status(initialize(url).body("x".repeat(1001))).await, StatusCode::PAYLOAD_TOO_LARGE);
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_drained_gateway_loses_no_call() {
+    let engine = StubEngine::builder().delay(Duration::from_millis(700)).start().await.unwrap();
+    let mut gateway = Gateway::before(&engine, &["--profile", "execute", "--drain-delay", "1"]).await;
+    let tools = toolset(&gateway.url, None).await.unwrap();
+    let decision = object!({"decision_id": "decision-7", "webhook_url": "https://hooks.example/x"});
+    let call = tokio::spawn(async move { tools.call("execute_decision", decision).await });
+    while engine.received().is_empty() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    gateway.signal("-TERM");
+    assert!(gateway.line().await.contains("/readyz answers 503"));
+    let ready = status(reqwest::Client::new().get(gateway.at("/readyz"))).await;
+    assert_eq!(ready, StatusCode::SERVICE_UNAVAILABLE);
+    let outcome = call.await.unwrap().unwrap();
+    assert_ne!(outcome.result().unwrap().is_error, Some(true));
+    assert_eq!(engine.executed("decision-7"), 1);
+    assert!(gateway.ended().await.success());
+}
