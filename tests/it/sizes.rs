@@ -5,6 +5,7 @@ use std::{
     mem::size_of,
 };
 
+use rmcp::model::JsonObject;
 use tower::{Layer, Service, service_fn};
 use tower_algenta::{
     ArgumentScrubLayer, BoxError, GovernanceLayer, HiddenFields, Profile, ProfileFilterLayer, ReceiptMappingLayer,
@@ -84,9 +85,15 @@ fn a_layer_is_a_few_words() {
     assert_eq!(words, [2, 4, 3, 6, 6]);
 }
 
+/// An object is three words, and nine where another crate has `serde_json` keep its order.
 #[test]
 fn what_every_call_moves_is_no_larger_than_it_was() {
-    assert!(size_of::<ToolRequest>() <= 19 * WORD, "{}", size_of::<ToolRequest>());
-    assert!(size_of::<ToolResponse>() <= 28 * WORD, "{}", size_of::<ToolResponse>());
+    let (request, response) = match size_of::<JsonObject>() / WORD {
+        3 => (19, 28),
+        9 => (29, 30),
+        other => panic!("an object of {other} words"),
+    };
+    assert!(size_of::<ToolRequest>() <= request * WORD, "{}", size_of::<ToolRequest>());
+    assert!(size_of::<ToolResponse>() <= response * WORD, "{}", size_of::<ToolResponse>());
     assert!(size_of::<tower_algenta::Error>() <= 4 * WORD, "{}", size_of::<tower_algenta::Error>());
 }
