@@ -2,11 +2,14 @@
 
 use rmcp::model::{CallToolRequestParams, MetaObject, RequestMetaObject};
 use serde_json::{Value, json};
-use tower_algenta::{ArgumentScrubLayer, Error, HiddenFields};
+use tower_algenta::{ArgumentScrubLayer, Error, HiddenFields, Matching, Nested, OnHidden};
 
 use super::{cases, the_call, through};
 use crate::{
-    model::{self, arguments::Object},
+    model::{
+        self,
+        arguments::{Object, Rules, scrubbed_by, scrubbed_meta_by},
+    },
     random::Random,
     support::empty_result,
 };
@@ -98,6 +101,15 @@ const PIECES: [&str; 38] = [
 struct Arguments(Random);
 
 impl Arguments {
+    fn rules(&mut self) -> Rules {
+        use model::{Matching::*, arguments::Nested::*};
+        Rules {
+            nested: [Contract, Strip, Keep, Refuse][self.0.below(4)],
+            matching: [Canonical, Exact][self.0.below(2)],
+            refuses: self.0.one_in(4),
+        }
+    }
+
     fn object(&mut self, depth: usize) -> Object {
         (0..self.0.below(4)).map(|_| (self.0.pick(&KEYS).to_owned(), self.value(depth))).collect()
     }
@@ -154,23 +166,49 @@ fn decoded(arguments: &Object, keys: &[String]) -> Object {
     arguments
 }
 
+/// A layer by the same rules.
+fn layer(rules: Rules) -> ArgumentScrubLayer {
+    let fields = HiddenFields::new()
+        .nested(match rules.nested {
+            model::arguments::Nested::Contract => Nested::Contract,
+            model::arguments::Nested::Strip => Nested::Strip,
+            model::arguments::Nested::Keep => Nested::Keep,
+            model::arguments::Nested::Refuse => Nested::Refuse,
+        })
+        .matching(match rules.matching {
+            model::Matching::Canonical => Matching::Canonical,
+            model::Matching::Exact => Matching::Exact,
+        })
+        .on_hidden(if rules.refuses { OnHidden::Refuse } else { OnHidden::Strip });
+    ArgumentScrubLayer::new().hidden_fields(fields)
+}
+
 #[track_caller]
 fn compare(tool: &str, arguments: &Object) {
+    compare_by(Rules::default(), tool, arguments);
+}
+
+#[track_caller]
+fn compare_by(rules: Rules, tool: &str, arguments: &Object) -> bool {
     let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments.clone());
-    let (answer, received) = through(&ArgumentScrubLayer::new(), params, || Ok(empty_result()));
-    match (model::arguments::scrubbed(tool, arguments), answer) {
-        (None, Err(Error::InvalidArguments(_))) => assert!(received.is_empty()),
+    let (answer, received) = through(&layer(rules), params, || Ok(empty_result()));
+    match (scrubbed_by(rules, tool, arguments), answer) {
+        (None, Err(Error::InvalidArguments(_))) => {
+            assert!(received.is_empty());
+            false
+        }
         (Some(expected), Ok(_)) => {
             let actual = the_call(received).arguments.unwrap();
             assert_eq!(
                 decoded(&actual, &expected.rewritten),
                 expected.arguments,
-                "{tool} with {}",
+                "{rules:?}, {tool} with {}",
                 Value::Object(arguments.clone())
             );
+            true
         }
         (expected, answer) => {
-            panic!("{tool} with {}: {expected:?}, but {answer:?}", Value::Object(arguments.clone()))
+            panic!("{rules:?}, {tool} with {}: {expected:?}, but {answer:?}", Value::Object(arguments.clone()))
         }
     }
 }
@@ -191,15 +229,38 @@ fn arguments_arrive_as_in_the_model() {
 #[test]
 fn meta_arrives_as_in_the_model() {
     let mut random = Arguments(Random::new(0x005e_ed02));
-    for _ in 0..cases() / 3 {
+    for case in 0..cases() / 3 {
         let meta = random.object(3);
+        let rules = if case % 2 == 0 { Rules::default() } else { random.rules() };
         let mut params = CallToolRequestParams::new(random.0.pick(&TOOLS).to_owned());
         params.meta = Some(RequestMetaObject(MetaObject(meta.clone())));
-        let (answer, received) = through(&ArgumentScrubLayer::new(), params, || Ok(empty_result()));
-        assert!(answer.is_ok());
-        let actual = the_call(received).meta.unwrap().0.0;
-        assert_eq!(actual, model::arguments::scrubbed_meta(&meta), "{}", Value::Object(meta));
+        let (answer, received) = through(&layer(rules), params, || Ok(empty_result()));
+        match (scrubbed_meta_by(rules, &meta), answer) {
+            (Some(expected), Ok(_)) => {
+                let actual = the_call(received).meta.unwrap().0.0;
+                assert_eq!(actual, expected, "{rules:?}, {}", Value::Object(meta));
+            }
+            (None, Err(Error::InvalidArguments(_))) => assert!(received.is_empty()),
+            (expected, answer) => panic!("{rules:?}, {}: {expected:?}, but {answer:?}", Value::Object(meta)),
+        }
     }
+}
+
+#[test]
+fn the_knobs_turn_as_in_the_model() {
+    let mut random = Arguments(Random::new(0x005e_ed08));
+    let mut arrived = [0; 4];
+    for _ in 0..cases() {
+        let (tool, rules) = (random.0.pick(&TOOLS), random.rules());
+        let mut arguments = random.object(3);
+        if random.0.one_in(3) {
+            let name = random.0.pick(&["payload", "metadata", "decision_id"]);
+            arguments.insert(name.to_owned(), Value::String(random.text()));
+        }
+        arrived[rules.nested as usize] += usize::from(compare_by(rules, tool, &arguments));
+    }
+    assert!(arrived.iter().all(|count| count * 20 > cases()), "{arrived:?}");
+    assert!(arrived.iter().sum::<usize>() * 10 < cases() * 9, "some are refused: {arrived:?}");
 }
 
 /// Every character that could stand for one of a name's letters, or beside them.

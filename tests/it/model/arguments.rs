@@ -1,6 +1,6 @@
 //! What of a call's arguments and `_meta` arrives.
 
-use super::{is_hidden, is_hidden_in_meta, is_private, names, text};
+use super::{Matching, is_private, names, text};
 use serde_json::{Map, Value};
 
 pub(crate) type Object = Map<String, Value>;
@@ -13,6 +13,29 @@ pub(crate) struct Forwarded {
     pub(crate) rewritten: Vec<String>,
 }
 
+/// What becomes of a switch below the top level.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Nested {
+    /// As the tool's contract has it.
+    #[default]
+    Contract,
+    /// It goes, in every tool and under `metadata` too.
+    Strip,
+    /// It stays, in every tool.
+    Keep,
+    /// It refuses the call, in every tool.
+    Refuse,
+}
+
+/// The knobs. Left alone they are the contract's rules.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Rules {
+    pub(crate) nested: Nested,
+    pub(crate) matching: Matching,
+    /// Whether anything that would go refuses the call instead.
+    pub(crate) refuses: bool,
+}
+
 /// How deep a switch is one in this tool.
 enum Scope {
     /// The six tools without gates: nested values are data.
@@ -21,30 +44,39 @@ enum Scope {
     Everywhere { except: Option<&'static str> },
 }
 
-fn scope(tool: &str) -> Scope {
-    match tool {
-        "execute_decision" => Scope::Everywhere { except: Some("metadata") },
-        tool if names::CONTRACT.contains(&tool) => Scope::TopLevel,
-        _ => Scope::Everywhere { except: None },
+fn scope(nested: Nested, tool: &str) -> Scope {
+    match (nested, tool) {
+        (Nested::Keep, _) => Scope::TopLevel,
+        (Nested::Strip | Nested::Refuse, _) => Scope::Everywhere { except: None },
+        (Nested::Contract, "execute_decision") => Scope::Everywhere { except: Some("metadata") },
+        (Nested::Contract, tool) if names::CONTRACT.contains(&tool) => Scope::TopLevel,
+        (Nested::Contract, _) => Scope::Everywhere { except: None },
     }
 }
 
-/// `None`: the call is refused.
+/// By the contract's rules. `None`: the call is refused.
 pub(crate) fn scrubbed(tool: &str, arguments: &Object) -> Option<Forwarded> {
+    scrubbed_by(Rules::default(), tool, arguments)
+}
+
+/// `None`: the call is refused.
+pub(crate) fn scrubbed_by(rules: Rules, tool: &str, arguments: &Object) -> Option<Forwarded> {
     if depth(&Value::Object(arguments.clone())) > 128 {
         return None;
     }
     let mut forwarded = Forwarded { arguments: Object::new(), rewritten: Vec::new() };
+    let (mut lost, mut lost_below) = (false, false);
     for (key, value) in arguments {
-        if is_hidden(key) {
+        if rules.matching.hides(key) {
+            lost = true;
             continue;
         }
-        let searched = match scope(tool) {
+        let searched = match scope(rules.nested, tool) {
             Scope::TopLevel => false,
             Scope::Everywhere { except } => except != Some(key.as_str()),
         };
-        let value = match value {
-            Value::String(json) if searched => match text::read(json) {
+        let kept = match value {
+            Value::String(json) if searched => match text::read_by(rules.matching, json) {
                 text::Text::Unchanged => value.clone(),
                 // The receipt has to name the decision and the webhook that the call named.
                 text::Text::Changed(_)
@@ -58,12 +90,14 @@ pub(crate) fn scrubbed(tool: &str, arguments: &Object) -> Option<Forwarded> {
                 }
                 text::Text::Doubtful => return None,
             },
-            value if searched => text::without_hidden_keys(value),
+            value if searched => text::without_hidden_keys_by(rules.matching, value),
             value => without_private_keys(value),
         };
-        forwarded.arguments.insert(key.clone(), value);
+        lost_below |= kept != *value;
+        forwarded.arguments.insert(key.clone(), kept);
     }
-    Some(forwarded)
+    let refused = rules.refuses && (lost || lost_below) || rules.nested == Nested::Refuse && lost_below;
+    (!refused).then_some(forwarded)
 }
 
 /// The private keys go everywhere, for what they become depends on the build.
@@ -79,16 +113,30 @@ fn without_private_keys(value: &Value) -> Value {
     }
 }
 
-/// `_meta` is no tool's data: hidden keys go at every depth.
+/// What is left of `_meta` by the contract's rules.
 pub(crate) fn scrubbed_meta(meta: &Object) -> Object {
-    fn walk(value: &Value) -> Value {
+    scrubbed_meta_by(Rules::default(), meta).expect("nothing refuses it")
+}
+
+/// `_meta` is no tool's data: hidden keys go at every depth. `None`: the call is refused.
+pub(crate) fn scrubbed_meta_by(rules: Rules, meta: &Object) -> Option<Object> {
+    fn walk(matching: Matching, value: &Value) -> Value {
         match value {
-            Value::Object(map) => Value::Object(scrubbed_meta(map)),
-            Value::Array(items) => items.iter().map(walk).collect(),
+            Value::Object(map) => map
+                .iter()
+                .filter(|(key, _)| !matching.hides_in_meta(key))
+                .map(|(key, value)| (key.clone(), walk(matching, value)))
+                .collect(),
+            Value::Array(items) => items.iter().map(|item| walk(matching, item)).collect(),
             other => other.clone(),
         }
     }
-    meta.iter().filter(|(key, _)| !is_hidden_in_meta(key)).map(|(key, value)| (key.clone(), walk(value))).collect()
+    let before = Value::Object(meta.clone());
+    match walk(rules.matching, &before) {
+        after if rules.refuses && after != before => None,
+        Value::Object(after) => Some(after),
+        _ => unreachable!("an object stays one"),
+    }
 }
 
 /// How many objects and arrays lie around the innermost one.

@@ -22,6 +22,30 @@ pub(crate) fn canonical(key: &str) -> String {
     folded.nfkc().filter(|c| c.is_alphanumeric()).collect()
 }
 
+/// How a key is compared with a switch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Matching {
+    #[default]
+    Canonical,
+    Exact,
+}
+
+impl Matching {
+    pub(crate) fn hides(self, key: &str) -> bool {
+        match self {
+            Self::Canonical => is_hidden(key),
+            Self::Exact => is_private(key) || ["force", "override_safety"].contains(&key),
+        }
+    }
+
+    pub(crate) fn hides_in_meta(self, key: &str) -> bool {
+        match self {
+            Self::Canonical => is_hidden_in_meta(key),
+            Self::Exact => self.hides(key) || last_segment(key).is_some_and(|segment| self.hides(&segment)),
+        }
+    }
+}
+
 /// Whether a key spells an operator's switch.
 pub(crate) fn spells_a_switch(key: &str) -> bool {
     SWITCHES.contains(&canonical(key).as_str())
@@ -36,8 +60,13 @@ pub(crate) fn is_hidden(key: &str) -> bool {
     spells_a_switch(key) || is_private(key)
 }
 
-/// In `_meta` keys may have a prefix that ends in a slash, of any width; the last segment that says anything counts.
+/// In `_meta` the last segment of a key counts, too.
 pub(crate) fn is_hidden_in_meta(key: &str) -> bool {
+    is_hidden(key) || last_segment(key).is_some_and(|segment| is_hidden(&segment))
+}
+
+/// Keys may have a prefix that ends in a slash, of any width; the last segment that says anything counts.
+fn last_segment(key: &str) -> Option<String> {
     let key_in_one_form: String = key.nfkc().collect();
-    is_hidden(key) || key_in_one_form.split('/').rfind(|segment| !segment.is_empty()).is_some_and(is_hidden)
+    key_in_one_form.split('/').rfind(|segment| !segment.is_empty()).map(str::to_owned)
 }

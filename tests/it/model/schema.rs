@@ -375,14 +375,14 @@ impl Judge<'_> {
                 self.schema(value, after, place.below())
             }
             None => {
-                ensure(has_lost || self.refers, "it is gone, and nothing that it closes")?;
-                let lost_pattern = names(&old.get("patternProperties").cloned().unwrap_or_default())
-                    .any(|pattern| new.get("patternProperties").is_none_or(|new| new.get(pattern).is_none()));
                 // What was evaluated by a schema that is gone is not any more.
                 let was_evaluated = |(other, value): (&String, &Value)| {
-                    other != "properties" && !subschemas(other, value).is_empty() && spells_one_somewhere(value)
+                    other != "properties" && subschemas(other, value).iter().any(|schema| !is_plain(schema))
                 };
                 let lost_evaluation = key == "unevaluatedProperties" && old.iter().any(was_evaluated);
+                ensure(has_lost || self.refers || lost_evaluation, "it is gone, and nothing that it closes")?;
+                let lost_pattern = names(&old.get("patternProperties").cloned().unwrap_or_default())
+                    .any(|pattern| new.get("patternProperties").is_none_or(|new| new.get(pattern).is_none()));
                 let may_be_open = self.refers || lost_pattern || lost_evaluation;
                 ensure(place != Place::Root || may_be_open, "the arguments' own keys are open")
             }

@@ -1,6 +1,6 @@
 //! JSON text inside a string argument: some servers decode it.
 
-use super::is_hidden;
+use super::Matching;
 use serde_json::Value;
 
 /// What becomes of one string.
@@ -14,6 +14,10 @@ pub(crate) enum Text {
 }
 
 pub(crate) fn read(text: &str) -> Text {
+    read_by(Matching::Canonical, text)
+}
+
+pub(crate) fn read_by(matching: Matching, text: &str) -> Text {
     // Some readers skip a byte order mark or a control character like white space.
     let text = text.trim_start_matches(|c: char| c.is_whitespace() || c.is_control() || c == '\u{feff}');
     if !text.starts_with(['{', '[']) {
@@ -21,33 +25,39 @@ pub(crate) fn read(text: &str) -> Text {
     }
     match serde_json::from_str::<Value>(text) {
         // Whoever keeps the first of two members sees what `document` has lost, so the text decides.
-        Ok(document) if names_a_switch(text, '"') => Text::Changed(without_hidden_keys(&document)),
-        Err(_) if names_a_switch(text, '"') || names_a_switch(text, '\'') => Text::Doubtful,
+        Ok(document) if names_a_switch(matching, text, '"') => {
+            Text::Changed(without_hidden_keys_by(matching, &document))
+        }
+        Err(_) if ['"', '\''].iter().any(|quote| names_a_switch(matching, text, *quote)) => Text::Doubtful,
         Ok(_) | Err(_) => Text::Unchanged,
     }
 }
 
 pub(crate) fn without_hidden_keys(value: &Value) -> Value {
+    without_hidden_keys_by(Matching::Canonical, value)
+}
+
+pub(crate) fn without_hidden_keys_by(matching: Matching, value: &Value) -> Value {
     match value {
         Value::Object(map) => map
             .iter()
-            .filter(|(key, _)| !is_hidden(key))
-            .map(|(key, value)| (key.clone(), without_hidden_keys(value)))
+            .filter(|(key, _)| !matching.hides(key))
+            .map(|(key, value)| (key.clone(), without_hidden_keys_by(matching, value)))
             .collect(),
-        Value::Array(items) => items.iter().map(without_hidden_keys).collect(),
+        Value::Array(items) => items.iter().map(|item| without_hidden_keys_by(matching, item)).collect(),
         other => other.clone(),
     }
 }
 
 /// Whether, from any quote to the next one that no backslash escapes, a hidden name stands before a colon.
-fn names_a_switch(text: &str, quote: char) -> bool {
+fn names_a_switch(matching: Matching, text: &str, quote: char) -> bool {
     let chars: Vec<char> = text.chars().collect();
     (0..chars.len()).filter(|&open| chars[open] == quote && !is_escaped(&chars, open)).any(|open| {
         let Some((name, close)) = quoted(&chars, open) else {
             return false;
         };
         let after = chars[close + 1..].iter().find(|c| !c.is_whitespace());
-        after == Some(&':') && is_hidden(&name)
+        after == Some(&':') && matching.hides(&name)
     })
 }
 
