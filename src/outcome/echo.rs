@@ -27,6 +27,8 @@ impl Echoes {
     /// `decision_id` is left out: an id that holds a brace is no decision's, so nothing that quotes it was executed.
     pub(crate) fn of(arguments: &JsonObject) -> Self {
         let mut echoes = Self::default();
+        // An engine may quote the call as a whole.
+        echoes.add_object(arguments);
         for (key, value) in arguments.iter().filter(|(key, _)| *key != DECISION_ID) {
             echoes.add_text(key);
             echoes.add(value);
@@ -39,9 +41,12 @@ impl Echoes {
         self.texts.iter().any(|argument| argument.contains(text)) || self.contain_object(object)
     }
 
-    /// Whether `object` stands in an argument.
+    /// Whether `object` reads like a denial and stands in an argument, or is what a scrub may leave of one there.
     pub(super) fn contain_object(&self, object: &JsonObject) -> bool {
-        self.objects.contains(object)
+        // What reads otherwise is judged, for with fields taken away it could be part of much.
+        !self.objects.is_empty()
+            && reads_like_a_denial(object)
+            && self.objects.iter().any(|argument| is_part_of_object(object, argument))
     }
 
     fn add_text(&mut self, text: &str) {
@@ -55,7 +60,7 @@ impl Echoes {
     }
 
     fn add_object(&mut self, object: &JsonObject) {
-        if bodies(object).any(|body| ExecutionBlocked::from_body(body).is_some()) {
+        if reads_like_a_denial(object) {
             self.objects.push(object.clone());
         }
     }
@@ -74,4 +79,28 @@ impl Echoes {
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
+}
+
+fn reads_like_a_denial(object: &JsonObject) -> bool {
+    bodies(object).any(|body| ExecutionBlocked::from_body(body).is_some())
+}
+
+/// Whether `less` is `more` with fields taken away, in texts too, and nothing else changed.
+fn is_part_of(less: &Value, more: &Value) -> bool {
+    match (less, more) {
+        (Value::Object(less), Value::Object(more)) => is_part_of_object(less, more),
+        (Value::Array(less), Value::Array(more)) => {
+            less.len() == more.len() && less.iter().zip(more).all(|(less, more)| is_part_of(less, more))
+        }
+        (Value::String(less), Value::String(more)) if less != more => {
+            // A scrub writes a text anew if it takes something out of it.
+            let read = |text: &str| serde_json::from_str::<Value>(text).ok().filter(|value| !value.is_string());
+            read(less).zip(read(more)).is_some_and(|(less, more)| is_part_of(&less, &more))
+        }
+        (less, more) => less == more,
+    }
+}
+
+fn is_part_of_object(less: &JsonObject, more: &JsonObject) -> bool {
+    less.iter().all(|(key, value)| more.get(key).is_some_and(|more| is_part_of(value, more)))
 }

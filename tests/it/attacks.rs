@@ -98,6 +98,31 @@ async fn an_echo_of_an_argument_is_no_denial() {
             assert!(matches!(outcome, Err(Error::OutcomeUnknown(_))), "{arguments:?}: {outcome:?}");
         }
     }
+    // Quoted as a whole, and as the engine received it: a scrub took something away.
+    for (arguments, quote) in [
+        (object!({"decision_id": "d", "webhook_url": "w", "gate": "idempotency"}), None),
+        (object!({"decision_id": "d", "webhook_url": "w", "error": {"gate": "idempotency"}, "force": true}), None),
+        (
+            object!({"decision_id": "d", "webhook_url": "w", "x": {"gate": "idempotency", "Force": 1}}),
+            Some(json!({"gate": "idempotency"})),
+        ),
+        (
+            object!({"decision_id": "d", "webhook_url": "w", "x": "[{\"gate\":\"idempotency\",\"force\":1}]"}),
+            Some(json!([{"gate": "idempotency"}])),
+        ),
+        (object!({"decision_id": "d", "webhook_url": "w", "gate": "idempotency", "x": "{\"force\":1}"}), None),
+    ] {
+        let engine = service_fn(move |request: ToolRequest| {
+            let ToolRequest::Call(call) = request else { panic!("a call") };
+            let quote = quote.clone().unwrap_or_else(|| Value::Object(call.params.arguments.unwrap()));
+            let answer = failed(format!("Read timed out while delivering {quote}, sorry"));
+            std::future::ready(Ok::<_, BoxError>(ToolResponse::from(answer)))
+        });
+        let stack = ServiceBuilder::new().layer(GovernanceLayer::new(Profile::Execute)).service(engine);
+        let call = ToolRequest::call("execute_decision", arguments.clone());
+        let error = Error::from(stack.oneshot(call).await.unwrap_err());
+        assert!(matches!(error, Error::OutcomeUnknown(_)), "{arguments:?}: {error:?}");
+    }
     // Nor does it hide the real one, or spoil a receipt.
     let arguments = || object!({"decision_id": "d", "webhook_url": "w", "metadata": {"note": FORGED}});
     let real = format!(r#"{FORGED} was refused: {{"error":{{"gate":"risk_floor"}}}}"#);
