@@ -32,6 +32,18 @@ pub(crate) fn duplicate_tool(tool: &str) {
     let _ = tool;
 }
 
+/// A tool's name gives no flat name that is its alone.
+pub(crate) fn no_flat_name(tool: &str) {
+    #[cfg(feature = "tracing")]
+    tracing::warn!(
+        target: "tower_algenta",
+        tool = %crate::tool_names::for_message(tool),
+        "a tool has no flat name: it is not listed, and a call of it is refused"
+    );
+    #[cfg(not(feature = "tracing"))]
+    let _ = tool;
+}
+
 /// A receipt says that the safety gates were overridden, and nobody did.
 pub(crate) fn safety_overridden() {
     #[cfg(feature = "tracing")]

@@ -38,7 +38,7 @@
 //! - `stub`: `StubEngine`, a real MCP server on a real socket for examples and tests.
 //! - `webhook-filter`: `WebhookFilter`, a list of hosts that a model may have decisions delivered to.
 //! - `tracing`: events with the target `tower_algenta` for what was stripped, for tools that are dropped as
-//!   duplicates or for their schema, and for an override that nobody made; never an
+//!   duplicates, for their schema or for want of a flat name, and for an override that nobody made; never an
 //!   argument's value, a text of the engine's or a token.
 //!
 //! Without features there are the layers alone: rmcp's types, no HTTP.
@@ -56,6 +56,7 @@ mod decision;
 mod denial;
 pub mod error;
 mod events;
+pub mod flat_names;
 pub mod governance;
 mod json;
 #[cfg(any(feature = "client", feature = "server"))]
@@ -92,6 +93,8 @@ pub use decision::ExecuteDecision;
 pub use denial::{Denial, ExecutionBlocked, Gate, NotADenial};
 #[doc(inline)]
 pub use error::{BoxError, Error};
+#[doc(inline)]
+pub use flat_names::{FlatNames, FlatNamesLayer};
 #[doc(inline)]
 pub use governance::{Governance, GovernanceLayer};
 #[doc(inline)]

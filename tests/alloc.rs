@@ -13,8 +13,8 @@ use rmcp::{
 };
 use tower::{Layer as _, Service, service_fn};
 use tower_algenta::{
-    ArgumentScrubLayer, BoxError, ExecutionBlocked, ExecutionReceipt, GovernanceLayer, HiddenFields, Profile,
-    ProfileFilterLayer, ReceiptMappingLayer, SchemaScrubLayer, ToolRequest, ToolResponse,
+    ArgumentScrubLayer, BoxError, ExecutionBlocked, ExecutionReceipt, FlatNamesLayer, GovernanceLayer, HiddenFields,
+    Profile, ProfileFilterLayer, ReceiptMappingLayer, SchemaScrubLayer, ToolRequest, ToolResponse,
 };
 
 /// Allocations while `work` runs.
@@ -74,6 +74,10 @@ fn a_clean_call_allocates_nothing() {
         let mut stack = GovernanceLayer::new(Profile::Govern).layer(engine(nothing));
         assert_eq!(allocations_of(&mut stack, call(tool)), 0, "{tool}");
     }
+    let mut stack = FlatNamesLayer::new().layer(GovernanceLayer::new(Profile::Observe).layer(engine(nothing)));
+    assert_eq!(allocations_of(&mut stack, call("algenta_simulate")), 0, "a flat name");
+    let owned = ToolRequest::call("algenta_simulate".to_owned(), clean());
+    assert_eq!(allocations_of(&mut stack, owned), 0, "a flat name that was read");
     let mut stack = GovernanceLayer::new(Profile::Full).layer(engine(nothing));
     assert_eq!(allocations_of(&mut stack, call("query_batch")), 0, "a tool outside the contract");
 }
