@@ -52,9 +52,9 @@ impl Echoes {
     fn add_text(&mut self, text: &str) {
         if text.contains('{') {
             self.texts.push(text.into());
-            // An engine may decode the text and write it anew.
+            // An engine may decode the text, and write it anew or a part of it.
             for found in Objects::of(text).into_iter().flatten().map_while(Result::ok) {
-                self.add_object(&found.object);
+                self.add(&Value::Object(found.object));
             }
         }
     }
