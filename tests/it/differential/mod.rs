@@ -3,6 +3,7 @@
 //! Seeded, so that every run sees the same. `DIFFERENTIAL_CASES` sets how many cases each of the six subjects gets:
 //! 3,000 take a few seconds, 300,000 some minutes.
 
+mod answers;
 mod arguments;
 mod names;
 pub(crate) mod outcomes;

@@ -47,10 +47,9 @@ enum Scope {
 fn scope(nested: Nested, tool: &str) -> Scope {
     match (nested, tool) {
         (Nested::Keep, _) => Scope::TopLevel,
-        (Nested::Strip | Nested::Refuse, _) => Scope::Everywhere { except: None },
         (Nested::Contract, "execute_decision") => Scope::Everywhere { except: Some("metadata") },
         (Nested::Contract, tool) if names::CONTRACT.contains(&tool) => Scope::TopLevel,
-        (Nested::Contract, _) => Scope::Everywhere { except: None },
+        (Nested::Contract | Nested::Strip | Nested::Refuse, _) => Scope::Everywhere { except: None },
     }
 }
 

@@ -1,11 +1,14 @@
 //! A second opinion: the rules once more, slow and obvious, from the design and not from `src`.
 //!
 //! Nothing here calls the crate. It works on wire JSON, builds what it needs anew for each question, and looks at
-//! everything; `differential.rs` and `small_scopes.rs` hold the crate to it.
+//! everything; `differential` and `small_scopes` hold the crate to it. For schemas it is a judgement of the crate's answer
+//! (see [`schema`]), for the rest an answer of its own.
 
 pub(crate) mod arguments;
+mod found;
 pub(crate) mod names;
 pub(crate) mod outcome;
+mod quotes;
 pub(crate) mod schema;
 pub(crate) mod text;
 

@@ -2,7 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::canonical;
+use super::{
+    canonical,
+    found::{self, Found, objects_in, objects_of},
+    quotes,
+};
 
 /// What a call ends in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,33 +50,158 @@ pub(crate) fn well_formed(arguments: &Value) -> bool {
     one_segment && arguments["webhook_url"].is_string()
 }
 
+/// Bytes of a text beyond which nobody reads it.
+pub(crate) const TEXT_CAP: usize = 1 << 20;
+
+/// One call, with the settings of the layer that judges its answer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Call<'a> {
+    pub(crate) asked: Asked<'a>,
+    /// All that the model wrote, which an answer may quote.
+    pub(crate) arguments: &'a Value,
+    /// Whether an override that nobody made is a failure.
+    pub(crate) is_strict: bool,
+    /// Whether a tool error is one.
+    pub(crate) aborts: bool,
+}
+
+impl<'a> Call<'a> {
+    pub(crate) const fn new(asked: Asked<'a>) -> Self {
+        Self { asked, arguments: &Value::Null, is_strict: false, aborts: false }
+    }
+}
+
 /// The class of a `CallToolResult`.
 pub(crate) fn of_result(asked: Asked<'_>, result: &Value) -> Class {
+    of_result_to(Call::new(asked), result).remove(0)
+}
+
+/// The class of a JSON-RPC error.
+pub(crate) fn of_rpc_error(message: &str, data: &Value) -> Class {
+    of_rpc_error_to(&Value::Null, message, data).remove(0)
+}
+
+/// The classes that a `CallToolResult` may have, most often one.
+///
+/// A denial that is quoted from the arguments is none. Of other quotes the design says nothing: it may count them or not.
+pub(crate) fn of_result_to(call: Call<'_>, result: &Value) -> Vec<Class> {
+    let texts = found::texts_of_result(result);
+    if texts.iter().any(|text| text.trim().len() > TEXT_CAP) {
+        return vec![Class::Unknown];
+    }
+    let mut classes: Vec<Class> = Quotes::EACH
+        .into_iter()
+        .map(|quotes| {
+            let class = judge(&call, &|found| quotes.keep(call.arguments, found), result);
+            let is_overridden =
+                call.is_strict && wholes(result).iter().any(|copy| copy["safety_overridden"] == json!(true));
+            match class {
+                Class::Receipt if is_overridden => Class::Failed,
+                Class::ToolError if call.aborts => Class::Failed,
+                class => class,
+            }
+        })
+        .collect();
+    if found::may_be_too_hard(&texts) {
+        classes.push(Class::Unknown);
+    }
+    classes
+}
+
+/// The classes that a JSON-RPC error may have.
+pub(crate) fn of_rpc_error_to(arguments: &Value, message: &str, data: &Value) -> Vec<Class> {
+    let texts = [found::texts_of(data), vec![message.to_owned()]].concat();
+    if texts.iter().any(|text| text.trim().len() > TEXT_CAP) {
+        return vec![Class::Unknown];
+    }
+    let mut classes: Vec<Class> = Quotes::EACH
+        .into_iter()
+        .map(|quotes| {
+            let keep = |found: &Found| quotes.keep(arguments, found);
+            let objects = kept(&keep, [objects_of(data), objects_in(message, false)].concat());
+            match denials(&keep, &objects) {
+                Denials::One(gate) if !objects.iter().any(is_complete_receipt) => Class::Denied(gate),
+                Denials::One(_) | Denials::Contradiction => Class::Failed,
+                Denials::None => Class::Aborted,
+            }
+        })
+        .collect();
+    if found::may_be_too_hard(&texts) {
+        classes.push(Class::Unknown);
+    }
+    classes
+}
+
+/// Which quotes of the arguments don't count.
+#[derive(Clone, Copy)]
+enum Quotes {
+    Denials,
+    /// And what a scrub left of one.
+    PartsOfDenials,
+    All,
+}
+
+impl Quotes {
+    const EACH: [Self; 3] = [Self::Denials, Self::PartsOfDenials, Self::All];
+
+    fn keep(self, arguments: &Value, found: &Found) -> bool {
+        let reads_like_a_denial = || nested(&found.object).iter().any(|body| !matches!(gate(body), Gate::None));
+        match self {
+            _ if found.is_whole => true,
+            Self::Denials => !(reads_like_a_denial() && quotes::holds(arguments, found)),
+            Self::PartsOfDenials => !(reads_like_a_denial() && quotes::may_hold(arguments, found)),
+            Self::All => !quotes::may_hold(arguments, found),
+        }
+    }
+}
+
+/// What counts of these objects, and what stands in their wrappers.
+fn kept(keep: &dyn Fn(&Found) -> bool, found: Vec<Found>) -> Vec<Value> {
+    let mut objects = Vec::new();
+    for found in found.into_iter().filter(keep) {
+        objects.extend(in_wrapper(&found).into_iter().filter(keep).map(|found| found.object));
+        objects.push(found.object);
+    }
+    objects
+}
+
+/// Every value that a text or the structured content is as a whole, out of its wrapper.
+fn wholes(result: &Value) -> Vec<Value> {
+    whole_values(result).iter().map(unwrapped).collect()
+}
+
+fn whole_values(result: &Value) -> Vec<Value> {
+    let structured = Some(&result["structuredContent"]).filter(|value| !value.is_null());
+    let texts = texts_of(result);
+    structured.cloned().into_iter().chain(texts.iter().filter_map(|text| serde_json::from_str(text).ok())).collect()
+}
+
+fn texts_of(result: &Value) -> Vec<&str> {
+    let blocks = result["content"].as_array().into_iter().flatten();
+    blocks.filter(|block| block["type"] == "text").filter_map(|block| block["text"].as_str()).collect()
+}
+
+fn judge(call: &Call<'_>, keep: &dyn Fn(&Found) -> bool, result: &Value) -> Class {
     let is_error = result["isError"] == json!(true);
     let structured = Some(&result["structuredContent"]).filter(|value| !value.is_null());
     let blocks = result["content"].as_array().cloned().unwrap_or_default();
-    let texts: Vec<&str> =
-        blocks.iter().filter(|block| block["type"] == "text").filter_map(|b| b["text"].as_str()).collect();
+    let texts = texts_of(result);
     let resources = blocks.iter().filter_map(|block| block["resource"]["text"].as_str());
 
     // Every object that anybody could read as an answer.
-    let objects: Vec<Value> = structured
-        .into_iter()
-        .flat_map(objects_of)
-        .chain(texts.iter().copied().chain(resources).flat_map(objects_in))
-        .flat_map(|object| [in_wrapper(&object), vec![object]].concat())
-        .collect();
-    // Every value that a text or the structured content is as a whole.
-    let wholes: Vec<Value> = structured
-        .cloned()
-        .into_iter()
-        .chain(texts.iter().filter_map(|text| serde_json::from_str(text).ok()))
-        .collect();
+    let of_structured = structured.into_iter().flat_map(|value| match value {
+        Value::Object(_) => vec![Found { object: value.clone(), text: None, is_whole: true }],
+        other => objects_of(other),
+    });
+    let of_texts = texts.iter().flat_map(|text| objects_in(text, true));
+    let of_resources = resources.flat_map(|text| objects_in(text, false));
+    let objects = kept(keep, of_structured.chain(of_texts).chain(of_resources).collect());
+    let wholes = whole_values(result);
     let copies: Vec<Value> = wholes.iter().map(unwrapped).collect();
     let receipts: Vec<&Value> = objects.iter().filter(|object| is_complete_receipt(object)).collect();
 
     // 1. A denial.
-    match denials(&objects) {
+    match denials(keep, &objects) {
         Denials::One(gate) if receipts.is_empty() => return Class::Denied(gate),
         Denials::One(_) | Denials::Contradiction => return Class::Failed,
         Denials::None => {}
@@ -99,26 +228,12 @@ pub(crate) fn of_result(asked: Asked<'_>, result: &Value) -> Class {
     match copies.first() {
         Some(first)
             if is_complete_receipt(first)
-                && is_bound(asked, first)
+                && is_bound(call.asked, first)
                 && copies.iter().chain(receipts).all(|other| other == first) =>
         {
             Class::Receipt
         }
         _ => Class::Failed,
-    }
-}
-
-/// The class of a JSON-RPC error.
-pub(crate) fn of_rpc_error(message: &str, data: &Value) -> Class {
-    let objects: Vec<Value> = [objects_of(data), objects_in(message)]
-        .concat()
-        .into_iter()
-        .flat_map(|object| [in_wrapper(&object), vec![object]].concat())
-        .collect();
-    match denials(&objects) {
-        Denials::One(gate) if !objects.iter().any(is_complete_receipt) => Class::Denied(gate),
-        Denials::One(_) | Denials::Contradiction => Class::Failed,
-        Denials::None => Class::Aborted,
     }
 }
 
@@ -128,9 +243,9 @@ enum Denials {
     Contradiction,
 }
 
-fn denials(objects: &[Value]) -> Denials {
+fn denials(keep: &dyn Fn(&Found) -> bool, objects: &[Value]) -> Denials {
     let mut gates: Vec<String> = Vec::new();
-    for body in objects.iter().flat_map(bodies) {
+    for body in objects.iter().flat_map(|object| bodies(keep, object)) {
         match gate(&body) {
             Gate::None => {}
             Gate::Contradiction => return Denials::Contradiction,
@@ -147,12 +262,13 @@ fn denials(objects: &[Value]) -> Denials {
 
 /// Where the body of a denial may stand: at the top, under `error`, under `detail`, under both, and, for a 409, in
 /// the text of the message.
-fn bodies(object: &Value) -> Vec<Value> {
+fn bodies(keep: &dyn Fn(&Found) -> bool, object: &Value) -> Vec<Value> {
     let mut found = nested(object);
     for body in found.clone() {
         if number(&body["status_code"]) == Some(409) {
             let message = body["message"].as_str().unwrap_or_default();
-            found.extend(objects_in(message).iter().flat_map(nested));
+            let quoted = objects_in(message, false).into_iter().filter(keep);
+            found.extend(quoted.flat_map(|found| nested(&found.object)));
         }
     }
     found
@@ -206,33 +322,6 @@ fn did_not_run(status: u64) -> bool {
     (400..500).contains(&status) && ![408, 409, 425, 499].contains(&status)
 }
 
-fn objects_of(value: &Value) -> Vec<Value> {
-    match value {
-        Value::Object(_) => vec![value.clone()],
-        Value::Array(items) => items.iter().flat_map(objects_of).collect(),
-        Value::String(text) => objects_in(text),
-        Value::Null | Value::Bool(_) | Value::Number(_) => Vec::new(),
-    }
-}
-
-/// The objects of a text. One that parses is skipped whole; after a brace that opens none, one byte on.
-fn objects_in(text: &str) -> Vec<Value> {
-    let mut found = Vec::new();
-    let mut at = 0;
-    while at < text.len() {
-        if text.as_bytes()[at] == b'{' {
-            let mut stream = serde_json::Deserializer::from_str(&text[at..]).into_iter();
-            if let Some(Ok(object)) = stream.next() {
-                at += stream.byte_offset();
-                found.push(object);
-                continue;
-            }
-        }
-        at += 1;
-    }
-    found
-}
-
 /// A sole `result` member, or JSON text in it, is the answer in a wrapper.
 fn unwrapped(value: &Value) -> Value {
     let as_it_is = || value.clone();
@@ -244,8 +333,13 @@ fn unwrapped(value: &Value) -> Value {
 }
 
 /// The objects under a sole `result`.
-fn in_wrapper(value: &Value) -> Vec<Value> {
-    sole_result(value).map(objects_of).unwrap_or_default()
+fn in_wrapper(found: &Found) -> Vec<Found> {
+    match sole_result(&found.object) {
+        Some(inner @ Value::Object(_)) => vec![Found { object: inner.clone(), text: None, is_whole: true }],
+        Some(Value::String(text)) => objects_in(text, found.is_whole),
+        Some(other) => objects_of(other),
+        None => Vec::new(),
+    }
 }
 
 fn sole_result(value: &Value) -> Option<&Value> {

@@ -210,7 +210,7 @@ impl Judge<'_> {
             return same(before, after, "a schema without keywords");
         };
         // Before draft 2019-09 what stands beside a reference says nothing, and must not begin to when the reference goes.
-        let is_emptied = new.keys().all(|key| ["default", "examples"].contains(&key.as_str()));
+        let is_emptied = assertions(after) == json!({});
         if old.contains_key("$ref") && self.is_old && is_emptied {
             return ensure(self.may_lose(&old["$ref"]), "a reference that led somewhere is gone");
         }
@@ -238,16 +238,14 @@ impl Judge<'_> {
             "$defs" | "definitions" => self.by_other_name(value, after, Place::Definition),
             "allOf" | "anyOf" => self.list(value, after, place),
             "prefixItems" => self.list(value, after, place.below()),
-            "oneOf" => match after {
-                Some(after) => {
-                    self.list(value, Some(after), place)?;
-                    ensure(!value.as_array().is_some_and(|all| all.iter().any(asserts_a_switch)), "it should be weaker")
-                }
-                None => {
+            "oneOf" => {
+                let Some(after) = after else {
                     ensure(!is_plain(value), "it is weakened for nothing")?;
-                    self.weakened(value, new, place)
-                }
-            },
+                    return self.weakened(value, new, place);
+                };
+                self.list(value, Some(after), place)?;
+                ensure(!value.as_array().is_some_and(|all| all.iter().any(asserts_a_switch)), "it should be weaker")
+            }
             "not" => match after {
                 Some(after) => {
                     ensure(!asserts_a_switch(value), "it names a switch")?;
@@ -368,25 +366,21 @@ impl Judge<'_> {
     fn closing(&self, value: &Value, old: &Object, new: &Object, key: &str, place: Place) -> Judgement {
         let has_lost = names_a_switch(&Value::Object(old.clone())) || spells_one_somewhere(&Value::Object(old.clone()));
         let lost_here = names(&old.get("properties").cloned().unwrap_or_default()).any(is_hidden);
-        match new.get(key) {
-            Some(after) => {
-                let is_harmful = self.keeps_nested && place == Place::Nested && lost_here && *value == json!(false);
-                ensure(!is_harmful, "it closes what lost a name")?;
-                self.schema(value, after, place.below())
-            }
-            None => {
-                // What was evaluated by a schema that is gone is not any more.
-                let was_evaluated = |(other, value): (&String, &Value)| {
-                    other != "properties" && subschemas(other, value).iter().any(|schema| !is_plain(schema))
-                };
-                let lost_evaluation = key == "unevaluatedProperties" && old.iter().any(was_evaluated);
-                ensure(has_lost || self.refers || lost_evaluation, "it is gone, and nothing that it closes")?;
-                let lost_pattern = names(&old.get("patternProperties").cloned().unwrap_or_default())
-                    .any(|pattern| new.get("patternProperties").is_none_or(|new| new.get(pattern).is_none()));
-                let may_be_open = self.refers || lost_pattern || lost_evaluation;
-                ensure(place != Place::Root || may_be_open, "the arguments' own keys are open")
-            }
+        if let Some(after) = new.get(key) {
+            let is_harmful = self.keeps_nested && place == Place::Nested && lost_here && *value == json!(false);
+            ensure(!is_harmful, "it closes what lost a name")?;
+            return self.schema(value, after, place.below());
         }
+        // What was evaluated by a schema that is gone is not any more.
+        let was_evaluated = |(other, value): (&String, &Value)| {
+            other != "properties" && !subschemas(other, value).is_empty() && !is_plain(&json!({other: value}))
+        };
+        let lost_evaluation = key == "unevaluatedProperties" && old.iter().any(was_evaluated);
+        ensure(has_lost || self.refers || lost_evaluation, "it is gone, and nothing that it closes")?;
+        let lost_pattern = names(&old.get("patternProperties").cloned().unwrap_or_default())
+            .any(|pattern| new.get("patternProperties").is_none_or(|new| new.get(pattern).is_none()));
+        let may_be_open = self.refers || lost_pattern || lost_evaluation;
+        ensure(place != Place::Root || may_be_open, "the arguments' own keys are open")
     }
 }
 
