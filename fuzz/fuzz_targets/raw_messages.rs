@@ -1,0 +1,3 @@
+#![no_main]
+
+tower_algenta_fuzz::target!(raw_messages);

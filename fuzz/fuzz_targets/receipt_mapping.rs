@@ -1,0 +1,3 @@
+#![no_main]
+
+tower_algenta_fuzz::target!(receipt_mapping);
