@@ -200,6 +200,25 @@ mod tests {
     }
 
     #[test]
+    fn keys_that_come_alive_when_decoded_go_from_the_metadata() {
+        let metadata = object!({"a": [{"$serde_json::private::RawValue": "{}", "force": 1}]});
+        let arguments = object!({"decision_id": "d", "webhook_url": "w", "metadata": (metadata.clone())});
+        let read = ExecuteDecision::from_arguments(&arguments).unwrap();
+        let built = ExecuteDecision::new("d", "w").unwrap().metadata(metadata).unwrap();
+        assert_eq!(read, built);
+        assert_eq!(read.to_arguments()["metadata"], serde_json::json!({"a": [{"force": 1}]}));
+    }
+
+    #[test]
+    fn a_timeout_is_sent_in_seconds() {
+        let seconds = |timeout| {
+            ExecuteDecision::new("d", "w").unwrap().timeout(timeout).to_arguments()["timeout_seconds"].clone()
+        };
+        assert_eq!(seconds(Duration::from_secs(30)), serde_json::json!(30));
+        assert_eq!(seconds(Duration::from_millis(1500)), serde_json::json!(1.5));
+    }
+
+    #[test]
     fn each_refusal_names_its_rule() {
         assert_eq!(reason(&object!({"webhook_url": "w"})), InvalidReason::DecisionIdMissing);
         assert_eq!(reason(&object!({"decision_id": 5, "webhook_url": "w"})), InvalidReason::DecisionIdMissing);

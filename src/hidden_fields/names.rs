@@ -280,5 +280,28 @@ mod tests {
         assert!(!names.hides("\u{200b}"));
         assert!(names.hides("force"));
         assert_eq!(names.iter().collect::<Vec<_>>(), ["force", "override_safety", "Straße", "--"]);
+        names.add("--");
+        assert_eq!(names.iter().count(), 4, "a name is added once");
+    }
+
+    #[test]
+    fn a_field_beyond_ascii_is_compared_like_any_other() {
+        let mut names = Names::new();
+        names.add("straße");
+        names.add("→");
+        for key in ["straße", "Straße", "stra\u{200b}sse", "→"] {
+            assert!(names.hides(key), "{key:?}");
+        }
+        for key in ["größe", "straßen", "←", "\u{200b}"] {
+            assert!(!names.hides(key), "{key:?}");
+        }
+    }
+
+    #[test]
+    fn a_key_spells_a_word_in_any_script_that_reads_alike() {
+        assert!(spells("Error_Code", "errorcode"));
+        assert!(spells("ｅｒｒｏｒ_ｃｏｄｅ", "errorcode"));
+        assert!(!spells("error_codes", "errorcode"));
+        assert!(!spells("ｅｒｒｏｒ", "errorcode"));
     }
 }

@@ -277,6 +277,8 @@ mod tests {
         assert_eq!(redact("One. Use force=true! Three? Four v1.2 too."), "One. Three? Four v1.2 too.");
         assert_eq!(redact("One. Use `force`.\n"), "One. ");
         assert_eq!(redact("override_safety"), "");
+        // A point inside a number or a name ends nothing.
+        assert_eq!(redact("One. Use force=1.5 of v2.0 at a.b! Two."), "One. Two.");
     }
 
     #[test]
@@ -289,5 +291,9 @@ mod tests {
         let fields = HiddenFields::new().with_field("skip_checks").with_field("admin");
         assert_eq!(fields.redact("A. Set skip_checks. B").as_deref(), Some("A. B"));
         assert_eq!(fields.redact("An admin may.\nadmin: may").as_deref(), Some("An admin may."));
+        // Names with the same first letter are both looked for.
+        let fields = HiddenFields::new().with_field("fast_track");
+        assert_eq!(fields.redact("A. Set fast_track. B").as_deref(), Some("A. B"));
+        assert_eq!(fields.redact("A. Set force=true. B").as_deref(), Some("A. B"));
     }
 }

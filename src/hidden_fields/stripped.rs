@@ -128,8 +128,20 @@ mod tests {
         assert_eq!(stripped.len(), 102);
         assert_eq!(stripped.pointers().count(), 1 + KEPT);
         assert_eq!(stripped.pointers().nth(1), Some("/a~b/x~1y~0z"));
-        let mut long = Stripped::default();
-        long.add(&"/é".repeat(1 << 20), "force");
-        assert!(long.pointers().all(|pointer| pointer.len() <= POINTER_LIMIT));
+        for start in ["", "/", "//"] {
+            let mut long = Stripped::default();
+            long.add(&format!("{start}{}", "/é".repeat(1 << 20)), "force");
+            let pointers: Vec<_> = long.pointers().collect();
+            // Cut between characters, and no shorter than that takes.
+            assert!(matches!(pointers[..], [pointer] if (POINTER_LIMIT - 1..=POINTER_LIMIT).contains(&pointer.len())));
+        }
+    }
+
+    #[test]
+    fn a_report_shows_what_it_points_at() {
+        let mut stripped = Stripped::default();
+        stripped.add("", "override_safety");
+        stripped.add("/options", "Force");
+        assert_eq!(format!("{stripped:?}"), r#"["/override_safety", "/options/Force"]"#);
     }
 }

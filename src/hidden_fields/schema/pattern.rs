@@ -204,6 +204,7 @@ mod tests {
             "^[Ff]orce$",
             "^[fF][oO]rce$",
             "^override[_-]safety$",
+            "^override[_ -]safety$",
             "^--force$",
         ] {
             assert_eq!(spelled_by(pattern), Spells::Only, "{pattern}");
@@ -231,9 +232,21 @@ mod tests {
             "^force{1}$",
             "^(a|(force|b))$",
             "^override[_-]+safety$",
+            "^[]-z]force$",
+            r"^force\d$",
+            r"^override\-safety$",
         ] {
             assert_eq!(spelled_by(pattern), Spells::AmongOthers, "{pattern}");
         }
+    }
+
+    #[test]
+    fn where_names_are_exact_a_class_may_match_another() {
+        let exact = HiddenFields::new().matching(Matching::Exact);
+        assert_eq!(exact.spelled_by("^force$"), Spells::Only);
+        assert_eq!(exact.spelled_by("^[Ff]orce$"), Spells::AmongOthers);
+        assert_eq!(exact.spelled_by("^Force$"), Spells::Nothing);
+        assert_eq!(exact.spelled_by("^(?:force)$"), Spells::AmongOthers);
     }
 
     #[test]
@@ -251,6 +264,7 @@ mod tests {
             "(",
             r"\",
             "^override[!-~]safety$",
+            "^[^f]orce$",
             "[^]",
             "{",
             "(?",

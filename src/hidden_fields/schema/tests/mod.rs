@@ -1,5 +1,8 @@
 //! What becomes of each keyword.
 
+mod references;
+mod values;
+
 use serde_json::json;
 
 use super::*;
@@ -25,9 +28,8 @@ fn scrub(tool: &str, schema: Value) -> Value {
 }
 
 #[track_caller]
-fn refuses(schema: Value) -> String {
-    let mut schema = arc(schema);
-    HiddenFields::new().scrub_schema(OTHER, &mut schema).unwrap_err().to_string()
+fn refuses(schema: Value) -> SchemaError {
+    HiddenFields::new().scrub_schema(OTHER, &mut arc(schema)).unwrap_err()
 }
 
 #[test]
@@ -43,6 +45,36 @@ fn a_closed_object_stays_closed_where_the_call_loses_the_key() {
             scrub(tool, json!({"properties": {"x": inner, "metadata": inner}})),
             json!({"properties": {"x": nested, "metadata": metadata}})
         );
+    }
+}
+
+#[test]
+fn every_keyword_tells_what_the_call_keeps_below_it() {
+    let inner = json!({"properties": {"force": {}}, "additionalProperties": false});
+    let open = json!({"properties": {}});
+    let around = |inner: &Value| {
+        [
+            json!({"items": inner}),
+            json!({"prefixItems": [inner]}),
+            json!({"additionalItems": inner}),
+            json!({"contains": inner}),
+            json!({"allOf": [inner]}),
+            json!({"patternProperties": {"^x-": inner}}),
+            json!({"additionalProperties": inner}),
+            json!({"unevaluatedItems": inner}),
+            json!({"dependentSchemas": {"a": inner}}),
+        ]
+    };
+    for (before, after) in around(&inner).into_iter().zip(around(&open)) {
+        assert_eq!(scrub(SIMULATE, json!({"properties": {"x": before}})), json!({"properties": {"x": after}}));
+    }
+    // A server may decode the text or leave it.
+    let content = json!({"properties": {"x": {"contentSchema": inner}}});
+    assert_eq!(scrub(OTHER, content), json!({"properties": {"x": {"contentSchema": open}}}));
+    for accepts in [json!(true), json!({})] {
+        let closes_nothing =
+            json!({"properties": {"x": {"properties": {"force": {}}, "additionalProperties": accepts}}});
+        assert_eq!(scrub(SIMULATE, closes_nothing)["properties"]["x"]["additionalProperties"], accepts);
     }
 }
 
@@ -77,6 +109,21 @@ fn what_is_evaluated_no_more_opens_what_is_around_it() {
     assert_eq!(
         around(json!({"properties": {"force": {}}})),
         json!({"allOf": [{"properties": {}}], "unevaluatedProperties": false})
+    );
+    // Where the call keeps the key, a pattern that let it in had evaluated it; one that spells nothing still does.
+    let kept = |patterns: Value| {
+        let inner = json!({"allOf": [{"patternProperties": patterns}], "unevaluatedProperties": false});
+        scrub(SIMULATE, json!({"properties": {"force": {}, "x": inner}}))["properties"]["x"].clone()
+    };
+    assert_eq!(kept(json!({"^force$": {}})), json!({"allOf": [{"patternProperties": {}}]}));
+    assert_eq!(
+        kept(json!({"^x-": {}})),
+        json!({"allOf": [{"patternProperties": {"^x-": {}}}], "unevaluatedProperties": false})
+    );
+    // What a member's value has evaluated is its own.
+    assert_eq!(
+        scrub(SIMULATE, json!({"properties": {"x": {"properties": {"force": {}}}}, "unevaluatedProperties": false})),
+        json!({"properties": {"x": {"properties": {}}}, "unevaluatedProperties": false})
     );
 }
 
@@ -120,6 +167,17 @@ fn alternatives_go_beside_an_any_of() {
         [json!({"anyOf": [{"required": ["b"]}, {"required": ["c"]}]}), json!({"anyOf": [{}, {"required": ["a"]}]})]
     );
     assert_eq!(scrubbed.as_object().unwrap().len(), 2);
+
+    let without = json!({
+        "oneOf": [{"required": ["force"]}, {"required": ["a"]}],
+        "if": {"required": ["force"]},
+        "then": {"required": ["b"]},
+        "else": {"required": ["c"]}
+    });
+    let scrubbed = scrub(OTHER, without);
+    let mut both = vec![scrubbed["anyOf"].clone(), scrubbed["allOf"][0]["anyOf"].clone()];
+    both.sort_by_key(Value::to_string);
+    assert_eq!(both, [json!([{"required": ["b"]}, {"required": ["c"]}]), json!([{}, {"required": ["a"]}])]);
 }
 
 #[test]
@@ -132,27 +190,6 @@ fn a_condition_of_a_draft_without_conditions_is_no_demand() {
 }
 
 #[test]
-fn constants_lose_keys_where_the_call_does() {
-    let constant = json!({"const": {"a": 1, "force": 2}});
-    let nested = json!({"properties": {"x": constant, "y": {"enum": [{"force": 1}, 2]}}});
-    assert_eq!(scrub(SIMULATE, constant.clone()), json!({"const": {"a": 1}}));
-    assert_eq!(scrub(SIMULATE, nested.clone()), json!({"properties": {"x": {}, "y": {}}}));
-    assert_eq!(scrub(EXECUTE, nested), json!({"properties": {"x": {"const": {"a": 1}}, "y": {"enum": [{}, 2]}}}));
-    assert_eq!(scrub(SIMULATE, json!({"const": {"a": {"force": 1}}})), json!({}));
-    assert_eq!(scrub(OTHER, json!({"enum": [{"force": 1}, {}, {"Force": 1}]})), json!({"enum": [{}]}));
-}
-
-#[test]
-fn arrays_of_scalars_stay_unique() {
-    let unique = |items: Value| json!({"properties": {"force": {}, "l": {"items": items, "uniqueItems": true}}});
-    let scalars = scrub(OTHER, unique(json!({"type": ["string", "null"]})));
-    assert_eq!(scalars["properties"]["l"]["uniqueItems"], true);
-    let objects = unique(json!({"type": "object"}));
-    assert_eq!(scrub(OTHER, objects.clone())["properties"]["l"].get("uniqueItems"), None);
-    assert_eq!(scrub(SIMULATE, objects)["properties"]["l"]["uniqueItems"], true);
-}
-
-#[test]
 fn what_is_loosened_is_not_negated() {
     for negated in [
         json!({"uniqueItems": true}),
@@ -160,88 +197,28 @@ fn what_is_loosened_is_not_negated() {
         json!({"const": [{"a": 1}]}),
         json!({"maxProperties": 1}),
         json!({"$ref": "https://example.com/other.json"}),
+        json!({"dependentRequired": {"a": ["force"]}}),
+        json!({"dependentSchemas": {"force": {"required": ["a"]}}}),
+        json!({"dependencies": {"force": ["a"]}}),
+        json!({"additionalProperties": false}),
     ] {
         let schema = json!({"properties": {"force": {}, "x": {"not": negated}}});
         assert_eq!(scrub(OTHER, schema), json!({"properties": {"x": {}}}), "{negated}");
     }
-}
-
-#[test]
-fn counts_fall_by_what_may_go() {
-    let count = |schema: Value| scrub(OTHER, schema).get("minProperties").cloned();
-    assert_eq!(
-        count(json!({"properties": {"a": {}, "force": {}}, "additionalProperties": false, "minProperties": 2.0})),
-        Some(json!(1))
-    );
-    // An open object may have held every spelling there is.
-    assert_eq!(count(json!({"properties": {"a": {}, "force": {}}, "minProperties": 2})), None);
-    let contains =
-        json!({"properties": {"l": {"contains": {"required": ["force"]}, "minContains": 1, "maxContains": 2}}});
-    assert_eq!(scrub(OTHER, contains), json!({"properties": {"l": {"contains": {}, "minContains": 1}}}));
-}
-
-#[test]
-fn references_to_what_is_gone_go() {
-    for reference in ["#/not", "#/oneOf/0", "#/properties/force/items", "#gone", "#/dependentSchemas/force"] {
-        let scrubbed = scrub(
-            OTHER,
-            json!({
-                "properties": {"force": {"$anchor": "gone", "items": {}}, "x": {"$ref": reference, "type": "object"}},
-                "not": {"required": ["force"]},
-                "oneOf": [{"required": ["force"]}],
-                "dependentSchemas": {"force": {}}
-            }),
-        );
-        assert_eq!(scrubbed["properties"], json!({"x": {"type": "object"}}), "{reference}");
+    let kept_keys = |negated: &Value| scrub(SIMULATE, json!({"properties": {"force": {}, "x": {"not": negated}}}));
+    for negated in
+        [json!({"propertyNames": {"pattern": "^(a|force)$"}}), json!({"patternProperties": {"^force": false}})]
+    {
+        assert_eq!(kept_keys(&negated), json!({"properties": {"x": {}}}), "{negated}");
     }
-    for reference in ["#here", "#/$defs/force", "#", "#/%24defs/force", "https://example.com/other.json"] {
-        let scrubbed = scrub(
-            OTHER,
-            json!({"$defs": {"force": {"$anchor": "here"}}, "properties": {"force": {}, "x": {"$ref": reference}}}),
-        );
-        assert_eq!(scrubbed["properties"], json!({"x": {"$ref": reference}}));
+    // Nothing is loosened where the call keeps its keys, or where there is nothing to loosen.
+    for negated in [json!({"patternProperties": {"^x-": false}}), json!({"additionalProperties": false})] {
+        assert_eq!(kept_keys(&negated), json!({"properties": {"x": {"not": negated}}}));
     }
-}
-
-#[test]
-fn beside_a_reference_that_went_nothing_comes_into_force() {
-    let schema = |draft: &str| {
-        json!({
-            "$schema": draft,
-            "properties": {"force": {}, "x": {"$ref": "#/properties/force", "title": "X", "type": "string"}}
-        })
-    };
-    let scrubbed = |draft: &str| scrub(OTHER, schema(draft))["properties"]["x"].clone();
-    assert_eq!(scrubbed("http://json-schema.org/draft-07/schema#"), json!({"title": "X"}));
-    assert_eq!(scrubbed("https://json-schema.org/draft/2020-12/schema"), json!({"title": "X", "type": "string"}));
-}
-
-#[test]
-fn a_resource_of_its_own_keeps_no_references_of_its_own() {
-    let inner =
-        json!({"$id": "https://example.com/i", "properties": {"force": {}}, "allOf": [{"$ref": "#/properties/force"}]});
-    assert_eq!(
-        scrub(OTHER, json!({"$defs": {"I": inner}, "$ref": "https://example.com/i", "uniqueItems": true})),
-        json!({
-            "$defs": {"I": {"$id": "https://example.com/i", "properties": {}, "allOf": [{}]}},
-            "$ref": "https://example.com/i"
-        })
-    );
-}
-
-#[test]
-fn names_of_properties_are_looked_for_behind_references() {
-    let schema = json!({
-        "$defs": {"N": {"enum": ["a", "force"]}},
-        "properties": {"x": {"propertyNames": {"$ref": "#/$defs/N"}}}
-    });
-    assert_eq!(scrub(OTHER, schema.clone())["$defs"]["N"], json!({"enum": ["a"]}));
-    // There the call keeps the key.
-    assert_eq!(scrub(SIMULATE, schema.clone())["properties"]["x"], json!({}));
-
-    let mut as_value = schema;
-    as_value["properties"]["mode"] = json!({"$ref": "#/$defs/N"});
-    assert_eq!(scrub(OTHER, as_value)["$defs"]["N"], json!({}), "a value that was good stays good");
+    let closes_nothing = json!({"properties": {"x": {"not": {"additionalProperties": true}}}});
+    let mut schema = closes_nothing.clone();
+    schema["properties"]["force"] = json!({});
+    assert_eq!(scrub(OTHER, schema), closes_nothing);
 }
 
 #[test]
@@ -310,13 +287,15 @@ fn what_cannot_be_looked_at_is_refused() {
         deep = json!({"not": [deep]});
     }
     let wide: Vec<_> = (0..=VALUE_LIMIT).collect();
-    for (schema, message) in [
-        (deep, "the tool's schema nests more than 128 containers"),
-        (json!({"enum": wide}), "the tool's schema holds more than 65536 values or references"),
-        (json!({"properties": ["force"]}), "the tool's schema names properties in a way that can't be read"),
-        (json!({"$defs": {"N": {"$ref": "#/$defs/N"}}, "propertyNames": {"$ref": "#/$defs/N"}}), "nests"),
+    for (schema, is_limit, message) in [
+        (deep, true, "the tool's schema nests more than 128 containers"),
+        (json!({"enum": wide}), true, "the tool's schema holds more than 65536 values or references"),
+        (json!({"properties": ["force"]}), false, "the tool's schema names properties in a way that can't be read"),
+        (json!({"$defs": {"N": {"$ref": "#/$defs/N"}}, "propertyNames": {"$ref": "#/$defs/N"}}), true, "nests"),
     ] {
         let error = refuses(schema);
+        assert_eq!(error.is_limit(), is_limit, "{error}");
+        let error = error.to_string();
         assert!(error.contains(message), "{error}");
         assert!(!HiddenFields::new().iter().any(|name| error.contains(name)));
     }
