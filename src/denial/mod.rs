@@ -246,6 +246,7 @@ mod tests {
             object!({"code": "rate_limit_exceeded", "gate": "confidence"}),
             object!({"code": 5, "gate": "confidence"}),
             object!({"code": "execution_blocked_", "gate": ""}),
+            object!({"gate": ""}),
             object!({"code": "execution_blocked_"}),
             object!({"code": "EXECUTION_BLOCKED_CONFIDENCE"}),
             object!({"code": "execution_blocked_confidence", "gate": 5}),

@@ -1,14 +1,14 @@
 //! Each layer through tower's mock: readiness, refusals, pending answers, clones.
 
 use rmcp::{
-    model::{CallToolResult, ContentBlock, ListToolsResult},
+    model::{CallToolRequestParams, CallToolResult, ContentBlock, ListToolsResult},
     object,
 };
 use tokio_test::{assert_pending, assert_ready_err, assert_ready_ok, task};
 use tower::{Layer, Service};
 use tower_algenta::{
     ArgumentScrubLayer, BoxError, Error, GovernanceLayer, Nested, Profile, ProfileFilterLayer, ReceiptMappingLayer,
-    SchemaScrubLayer, ToolRequest, ToolResponse,
+    SchemaScrubLayer, ToolRequest, ToolResponse, WebhookFilterLayer, error::InvalidReason,
 };
 use tower_test::mock::{self, Mock, Spawn};
 
@@ -84,6 +84,7 @@ fn every_layer_keeps_the_contract_of_tower() {
     keeps_the_contract_of_tower(SchemaScrubLayer::new());
     keeps_the_contract_of_tower(ReceiptMappingLayer::new());
     keeps_the_contract_of_tower(GovernanceLayer::new(Profile::Observe));
+    keeps_the_contract_of_tower(WebhookFilterLayer::new(["hooks.example"]).unwrap());
 }
 
 /// Calls a fresh service with `request` and expects the refusal at once, without an inner call.
@@ -101,6 +102,24 @@ where
     let mut request = task::spawn(handle.next_request());
     assert_pending!(request.poll(), "the inner service was called");
     error.into()
+}
+
+#[test]
+fn an_execution_continues_nothing() {
+    let call = || {
+        CallToolRequestParams::new("execute_decision").with_arguments(object!({"decision_id": "d", "webhook_url": "w"}))
+    };
+    let answered = || call().with_input_responses([("approve".to_owned(), true.into())].into());
+    let resumed = || call().with_request_state("s");
+    for params in [answered(), resumed(), answered().with_request_state("s")] {
+        for error in [
+            refused(ArgumentScrubLayer::new(), params.clone().into()),
+            refused(ReceiptMappingLayer::new(), params.into()),
+        ] {
+            let Error::InvalidArguments(error) = error else { panic!("{error:?}") };
+            assert_eq!(error.reason(), InvalidReason::ContinuationRefused);
+        }
+    }
 }
 
 #[test]

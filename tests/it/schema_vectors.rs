@@ -256,3 +256,29 @@ fn what_a_tool_says_of_itself_is_scrubbed() {
     );
     assert!(!HiddenFields::new().scrub_tool("x", &mut tool).unwrap());
 }
+
+#[test]
+fn a_tool_is_changed_if_any_part_of_it_is() {
+    for part in [
+        json!({"title": "override_safety"}),
+        json!({"description": "Set force=true."}),
+        json!({"annotations": {"title": "X (`force`)"}}),
+        json!({"inputSchema": {"properties": {"force": {}}}}),
+        json!({"inputSchema": {"$comment": "force=true"}}),
+        json!({"outputSchema": {"properties": {"force": {}}}}),
+        json!({"outputSchema": {"$comment": "force=true"}}),
+        json!({"_meta": {"force": 1}}),
+        json!({"_meta": {"com.example/force": 1, "a": 2}}),
+        json!({"_meta": {"a": {"force": 1}}}),
+        json!({"_meta": {"a": [1, [{"b": {"com.example/force": 1}}]]}}),
+    ] {
+        let mut raw = json!({"name": "x", "inputSchema": {}});
+        raw.as_object_mut().unwrap().extend(part.as_object().unwrap().clone());
+        let before: Tool = serde_json::from_value(raw).unwrap();
+        let mut tool = before.clone();
+        assert_eq!(HiddenFields::new().scrub_tool("x", &mut tool), Ok(true), "{part}");
+        assert_ne!(tool, before, "{part}");
+        let printed = serde_json::to_string(&tool).unwrap().to_lowercase();
+        assert!(!printed.contains("force") && !printed.contains("override"), "{part}: {printed}");
+    }
+}

@@ -167,6 +167,43 @@ async fn every_trick_gets_the_right_answer() {
 }
 
 #[tokio::test]
+async fn an_address_on_the_list_is_judged_by_its_block() {
+    let alone = |host: &str| WebhookFilterLayer::new([host.to_owned()]).unwrap();
+    for host in [
+        "100.64.0.1",
+        "100.127.255.254",
+        "192.0.2.1",
+        "198.19.0.1",
+        "239.255.255.255",
+        "240.0.0.1",
+        "[fec0::1]",
+        "[2001:db8::1]",
+        "[2001::1]",
+        "[64:ff9b:1::1]",
+        "[64:ff9b::a00:1]",
+        "[2002:a00:1::1]",
+    ] {
+        assert_eq!(verdict(alone(host), &format!("https://{host}/x")).await, Err(Internal), "{host}");
+    }
+    // Each next to a special block, and in none.
+    for host in [
+        "100.63.0.1",
+        "100.128.0.1",
+        "93.100.0.1",
+        "192.0.1.1",
+        "198.17.0.1",
+        "198.20.0.1",
+        "93.18.0.1",
+        "[2001:db9::1]",
+        "[2001:4860::8888]",
+        "[64:ff9b::5db8:d822]",
+        "[2002:5db8:d822::1]",
+    ] {
+        assert_eq!(verdict(alone(host), &format!("https://{host}/x")).await, Ok(()), "{host}");
+    }
+}
+
+#[tokio::test]
 async fn a_dangerous_setting_opens_what_it_names() {
     let open = || layer().dangerous_allow_http().dangerous_allow_internal();
     assert_eq!(verdict(open(), "http://127.0.0.1:8080/x").await, Ok(()));
