@@ -35,10 +35,16 @@ impl OnDenial {
 /// The error as JSON-RPC has it. An engine's own keeps its code, which a client may act on, and loses its words.
 pub(super) fn error_data(error: &Error) -> ErrorData {
     let mut told = ErrorData::from(error);
-    if let Some(Error::Upstream(_)) = Error::find(error)
-        && let Some(engines) = links(error).find_map(|error| error.downcast_ref::<ErrorData>())
-    {
+    if let Some(engines) = engines_own(error) {
         told.code = engines.code;
     }
     told
+}
+
+/// The JSON-RPC error that the engine answered with, if that is what failed.
+pub(super) fn engines_own(error: &Error) -> Option<&ErrorData> {
+    match Error::find(error) {
+        Some(Error::Upstream(_)) => links(error).find_map(|error| error.downcast_ref()),
+        _ => None,
+    }
 }

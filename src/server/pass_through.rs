@@ -8,7 +8,7 @@ use rmcp::{
     service::Peer,
 };
 
-use super::failure::error_data;
+use super::failure::{engines_own, error_data};
 use crate::{NEVER_MODEL_FACING, Profile, ToolNames, ToolRequest, Toolset, client::Connections};
 
 /// A group of methods that a [`ToolServer`](super::ToolServer) can pass on to the engine.
@@ -73,7 +73,11 @@ impl Passed {
         match &self.engine {
             Some(engine) if self.passes(group) => {
                 let answer = async { engine.connect(extensions).await?.ask(ask).await };
-                answer.await.map_err(|error| error_data(&error))
+                answer.await.map_err(|error| match (group, engines_own(&error)) {
+                    // What passes unread, passes whole.
+                    (PassThrough::Prompts | PassThrough::Resources, Some(own)) => own.clone(),
+                    _ => error_data(&error),
+                })
             }
             _ => Err(ErrorData::method_not_found::<M>()),
         }

@@ -1,6 +1,8 @@
 mod accounts;
+mod agent;
 mod argument_vectors;
 mod attacks;
+mod audit;
 mod checks;
 mod client;
 mod closed_world;
@@ -19,6 +21,7 @@ mod name_vectors;
 mod orders;
 mod properties;
 mod random;
+mod real_clients;
 mod real_servers;
 mod result_vectors;
 mod schema_random;
