@@ -113,7 +113,8 @@ impl Generation {
         let client = match self {
             Self::Stateless => {
                 let endpoint = Endpoint::new(url).unwrap().token(BearerToken::new(TOKEN).unwrap());
-                EngineClient::connect(endpoint).await.unwrap()
+                // It reads the list as well, which has a thousand pages in one test.
+                EngineClient::connect(endpoint.connect_timeout(START_TIMEOUT)).await.unwrap()
             }
             Self::Initialize => {
                 // As the crate's own client has it: a lost session is not renewed, since that sends a call again.
