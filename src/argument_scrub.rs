@@ -107,7 +107,8 @@ impl<S> ArgumentScrub<S> {
 
     inner_service_accessors!();
 
-    fn scrub(&self, request: &mut CallToolRequest) -> Result<(), InvalidArguments> {
+    /// Scrubs a call where it is.
+    pub(crate) fn scrub(&self, request: &mut CallToolRequest) -> Result<(), InvalidArguments> {
         if request.extensions.get::<OperatorRepeat>().is_some() {
             return Err(InvalidArguments::new(InvalidReason::OperatorAboveStack));
         }
