@@ -11,11 +11,12 @@ use serde_json::Value;
 
 use crate::{
     decision::{DECISION_ID, WEBHOOK_URL},
-    json, outcome,
+    json,
+    outcome::{self, Item, Kept, Object, Span},
 };
 
 const EXECUTION_STATUS: &str = "execution_status";
-const EXECUTED_AT: &str = "executed_at";
+pub(crate) const EXECUTED_AT: &str = "executed_at";
 const RESPONSE_CODE: &str = "response_code";
 const POLICY_SNAPSHOT_ID: &str = "policy_snapshot_id";
 const SCHEMA_SNAPSHOT_ID: &str = "schema_snapshot_id";
@@ -58,10 +59,20 @@ impl fmt::Display for ExecutionStatus {
 ///
 /// Complete means that `decision_id`, `webhook_url`, `execution_status` and `executed_at` are there, and that every
 /// field of the contract has its type. Fields that the contract doesn't name are kept.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone)]
 pub struct ExecutionReceipt {
+    outline: Outline,
+    fields: Kept,
+}
+
+/// What is known of a receipt without reading its fields again. Those that stand in a text as they are, are found there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Outline {
     status: ExecutionStatus,
-    fields: JsonObject,
+    safety_overridden: bool,
+    decision_id: Span,
+    webhook_url: Span,
+    executed_at: Span,
 }
 
 /// The value is no complete receipt.
@@ -96,10 +107,16 @@ impl fmt::Display for NotAReceipt {
 impl error::Error for NotAReceipt {}
 
 impl ExecutionReceipt {
+    pub(crate) const fn new(outline: Outline, fields: Kept) -> Self {
+        Self { outline, fields }
+    }
+
     /// Reads a receipt from the engine's JSON.
     pub fn from_value(value: &Value) -> Result<Self, NotAReceipt> {
         match value {
-            Value::Object(fields) if json::is_within(value, json::DEPTH_LIMIT) => Self::from_object(fields.clone()),
+            Value::Object(fields) if json::is_within(value, json::DEPTH_LIMIT) => {
+                Self::outline_or_misfit(fields).map(|outline| Self::new(outline, Kept::parsed(fields.clone())))
+            }
             _ => Err(NotAReceipt::ABSENT),
         }
     }
@@ -111,99 +128,121 @@ impl ExecutionReceipt {
     }
 
     pub(crate) fn from_object(fields: JsonObject) -> Result<Self, NotAReceipt> {
-        let status = Self::check(&fields)?;
-        Ok(Self { status, fields })
+        Self::outline_or_misfit(&fields).map(|outline| Self::new(outline, Kept::parsed(fields)))
     }
 
-    /// Whether `fields` is a complete receipt, and its status.
-    pub(crate) fn check(fields: &JsonObject) -> Result<ExecutionStatus, NotAReceipt> {
-        Self::status_of(fields).map_or_else(|| Self::check_each(fields), Ok)
-    }
-
-    /// The status of a complete receipt. One pass: a look-up compares half of the names, and there are nine.
-    fn status_of(fields: &JsonObject) -> Option<ExecutionStatus> {
+    /// What is known of `fields` if it is a complete receipt. One pass: a look-up compares half of the names, and there are
+    /// nine.
+    pub(crate) fn outline(fields: Object<'_>) -> Option<Outline> {
+        if !fields.may_be_receipt() {
+            return None;
+        }
+        let mut outline = Outline {
+            status: ExecutionStatus::Failed,
+            safety_overridden: false,
+            decision_id: Span::NONE,
+            webhook_url: Span::NONE,
+            executed_at: Span::NONE,
+        };
         let mut required = 0;
-        let mut status = None;
-        for (field, value) in fields {
-            let fits = match (field.as_str(), value) {
-                (DECISION_ID | WEBHOOK_URL | EXECUTED_AT, Value::String(_)) => {
-                    required += 1;
-                    true
-                }
-                (DECISION_ID | WEBHOOK_URL | EXECUTED_AT, _) => false,
-                (EXECUTION_STATUS, value) => {
-                    status = value.as_str().and_then(ExecutionStatus::read);
-                    status.is_some()
-                }
-                (RESPONSE_CODE, value) => fits_response_code(value),
-                (POLICY_SNAPSHOT_ID | SCHEMA_SNAPSHOT_ID, value) => value.is_string(),
-                (MANIFEST_VERSION, value) => fits_manifest_version(value),
-                (SAFETY_OVERRIDDEN, value) => value.is_boolean(),
+        let has_misfit = fields.any(|field, value| {
+            let fits = match field {
+                DECISION_ID => note(value, &mut outline.decision_id, &mut required),
+                WEBHOOK_URL => note(value, &mut outline.webhook_url, &mut required),
+                EXECUTED_AT => note(value, &mut outline.executed_at, &mut required),
+                EXECUTION_STATUS => match value.as_str().and_then(|name| ExecutionStatus::read(&name)) {
+                    None => false,
+                    Some(status) => {
+                        outline.status = status;
+                        required += 1;
+                        true
+                    }
+                },
+                RESPONSE_CODE => fits_response_code(value),
+                POLICY_SNAPSHOT_ID | SCHEMA_SNAPSHOT_ID => value.is_string(),
+                MANIFEST_VERSION => fits_manifest_version(value),
+                SAFETY_OVERRIDDEN => match value.as_bool() {
+                    None => false,
+                    Some(overridden) => {
+                        outline.safety_overridden = overridden;
+                        true
+                    }
+                },
                 _ => true,
             };
-            if !fits {
-                return None;
-            }
-        }
-        status.filter(|_| required == 3)
+            !fits
+        });
+        (!has_misfit && required == 4).then_some(outline)
+    }
+
+    fn outline_or_misfit(fields: &JsonObject) -> Result<Outline, NotAReceipt> {
+        let fields = Object::Parsed(fields);
+        Self::outline(fields).ok_or_else(|| Self::first_misfit(fields))
     }
 
     /// What is missing or has another type, in the order of the contract.
     #[cold]
-    fn check_each(fields: &JsonObject) -> Result<ExecutionStatus, NotAReceipt> {
-        let required = |field| match fields.get(field) {
-            Some(Value::String(text)) => Ok(text.as_str()),
-            _ => Err(NotAReceipt::at(field)),
+    fn first_misfit(fields: Object<'_>) -> NotAReceipt {
+        let fits = |field: &&str| match (*field, fields.get(field)) {
+            (DECISION_ID | WEBHOOK_URL | EXECUTED_AT, value) => value.is_some_and(Item::is_string),
+            (EXECUTION_STATUS, value) => {
+                value.and_then(Item::as_str).is_some_and(|name| ExecutionStatus::read(&name).is_some())
+            }
+            (_, None) => true,
+            (RESPONSE_CODE, Some(value)) => fits_response_code(value),
+            (MANIFEST_VERSION, Some(value)) => fits_manifest_version(value),
+            (SAFETY_OVERRIDDEN, Some(value)) => value.as_bool().is_some(),
+            (_, Some(value)) => value.is_string(),
         };
-        let optional = |field, fits: fn(&Value) -> bool| match fields.get(field) {
-            Some(value) if !fits(value) => Err(NotAReceipt::at(field)),
-            _ => Ok(()),
-        };
-        required(DECISION_ID)?;
-        required(WEBHOOK_URL)?;
-        let status = ExecutionStatus::read(required(EXECUTION_STATUS)?).ok_or(NotAReceipt::at(EXECUTION_STATUS))?;
-        required(EXECUTED_AT)?;
-        optional(RESPONSE_CODE, fits_response_code)?;
-        optional(POLICY_SNAPSHOT_ID, Value::is_string)?;
-        optional(SCHEMA_SNAPSHOT_ID, Value::is_string)?;
-        optional(MANIFEST_VERSION, fits_manifest_version)?;
-        optional(SAFETY_OVERRIDDEN, Value::is_boolean)?;
-        Ok(status)
+        [
+            DECISION_ID,
+            WEBHOOK_URL,
+            EXECUTION_STATUS,
+            EXECUTED_AT,
+            RESPONSE_CODE,
+            POLICY_SNAPSHOT_ID,
+            SCHEMA_SNAPSHOT_ID,
+            MANIFEST_VERSION,
+            SAFETY_OVERRIDDEN,
+        ]
+        .into_iter()
+        .find(|field| !fits(field))
+        .map_or(NotAReceipt::ABSENT, NotAReceipt::at)
     }
 
     /// The decision that was executed.
     #[must_use]
     pub fn decision_id(&self) -> &str {
-        self.text(DECISION_ID).unwrap_or_default()
+        self.required(self.outline.decision_id, DECISION_ID)
     }
 
     /// Where the engine delivered to.
     #[must_use]
     pub fn webhook_url(&self) -> &str {
-        self.text(WEBHOOK_URL).unwrap_or_default()
+        self.required(self.outline.webhook_url, WEBHOOK_URL)
     }
 
     /// How the delivery went.
     #[must_use]
     pub const fn status(&self) -> ExecutionStatus {
-        self.status
+        self.outline.status
     }
 
     /// Whether the webhook took the delivery.
     #[must_use]
     pub const fn is_delivered(&self) -> bool {
-        matches!(self.status, ExecutionStatus::Delivered)
+        matches!(self.outline.status, ExecutionStatus::Delivered)
     }
 
     /// The webhook's HTTP status; `None` if there was no answer.
     pub fn response_code(&self) -> Option<u16> {
-        self.fields.get(RESPONSE_CODE).and_then(http_status)
+        self.fields().get(RESPONSE_CODE).and_then(|code| http_status(Item::Parsed(code)))
     }
 
     /// When it was executed, as the engine wrote it (RFC 3339).
     #[must_use]
     pub fn executed_at(&self) -> &str {
-        self.text(EXECUTED_AT).unwrap_or_default()
+        self.required(self.outline.executed_at, EXECUTED_AT)
     }
 
     /// The policy under which it was executed.
@@ -221,7 +260,7 @@ impl ExecutionReceipt {
     /// The manifest's version; engines write a string or a number.
     #[must_use]
     pub fn manifest_version(&self) -> Option<Cow<'_, str>> {
-        match self.fields.get(MANIFEST_VERSION)? {
+        match self.fields().get(MANIFEST_VERSION)? {
             Value::String(version) => Some(Cow::Borrowed(version)),
             Value::Number(version) => Some(Cow::Owned(version.to_string())),
             _ => None,
@@ -231,33 +270,51 @@ impl ExecutionReceipt {
     /// What was delivered, in brief.
     #[must_use]
     pub fn payload_summary(&self) -> Option<&Value> {
-        self.fields.get(PAYLOAD_SUMMARY)
+        self.fields().get(PAYLOAD_SUMMARY)
     }
 
     /// Whether an operator overrode the safety gates; `false` where an older engine doesn't say.
-    pub fn safety_overridden(&self) -> bool {
-        self.fields.get(SAFETY_OVERRIDDEN).and_then(Value::as_bool).unwrap_or_default()
+    #[must_use]
+    pub const fn safety_overridden(&self) -> bool {
+        self.outline.safety_overridden
     }
 
-    /// All fields as the engine wrote them, unknown ones included.
+    /// All fields as the engine wrote them, unknown ones included. A receipt that came as text is parsed when this or an
+    /// optional field is first asked for.
     #[must_use]
-    pub const fn fields(&self) -> &JsonObject {
-        &self.fields
+    pub fn fields(&self) -> &JsonObject {
+        self.fields.members()
     }
 
     /// Reads the receipt into a type of the caller's own, unknown fields included.
     pub fn deserialize<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
-        serde_json::from_value(Value::Object(self.fields.clone()))
+        serde_json::from_value(Value::Object(self.fields().clone()))
     }
 
     fn text(&self, field: &str) -> Option<&str> {
-        self.fields.get(field).and_then(Value::as_str)
+        self.fields().get(field).and_then(Value::as_str)
+    }
+
+    fn required(&self, span: Span, field: &str) -> &str {
+        self.fields.text_at(span).or_else(|| self.text(field)).unwrap_or_default()
+    }
+}
+
+impl PartialEq for ExecutionReceipt {
+    fn eq(&self, other: &Self) -> bool {
+        self.fields == other.fields
+    }
+}
+
+impl fmt::Debug for ExecutionReceipt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ExecutionReceipt").field("status", &self.outline.status).field("fields", &self.fields).finish()
     }
 }
 
 impl Serialize for ExecutionReceipt {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.fields.serialize(serializer)
+        self.fields().serialize(serializer)
     }
 }
 
@@ -268,15 +325,22 @@ impl<'de> Deserialize<'de> for ExecutionReceipt {
     }
 }
 
-fn fits_response_code(value: &Value) -> bool {
+/// Notes where a required string stands; whether it is one.
+fn note(value: Item<'_>, span: &mut Span, required: &mut usize) -> bool {
+    *span = value.plain_string();
+    *required += 1;
+    value.is_string()
+}
+
+fn fits_response_code(value: Item<'_>) -> bool {
     value.is_null() || http_status(value).is_some()
 }
 
-fn fits_manifest_version(value: &Value) -> bool {
+fn fits_manifest_version(value: Item<'_>) -> bool {
     value.is_string() || value.is_number()
 }
 
-fn http_status(value: &Value) -> Option<u16> {
+fn http_status(value: Item<'_>) -> Option<u16> {
     value.as_u64().and_then(|code| u16::try_from(code).ok())
 }
 

@@ -18,7 +18,10 @@ use serde_json::Value;
 pub use gate::Gate;
 pub(crate) use gate::{Overrides, code_of};
 
-use crate::{ExecuteDecision, outcome};
+use crate::{
+    ExecuteDecision,
+    outcome::{self, Item, Kept, Object},
+};
 
 const CODE_PREFIX: &str = "execution_blocked_";
 
@@ -28,7 +31,7 @@ const CODE_PREFIX: &str = "execution_blocked_";
 #[derive(Clone, PartialEq)]
 pub struct ExecutionBlocked {
     gate: Gate,
-    body: JsonObject,
+    body: Kept,
 }
 
 /// The value is no denial, or one that is not clear.
@@ -74,25 +77,8 @@ impl ExecutionBlocked {
         outcome::denial_in_result(result)
     }
 
-    /// Reads `body` itself; `None` if it has neither a gate nor a denial's code.
-    pub(crate) fn from_body(body: &JsonObject) -> Option<Result<Self, NotADenial>> {
-        let code = body.get("code");
-        let named_by_code = code
-            .and_then(Value::as_str)
-            .and_then(|code| code.strip_prefix(CODE_PREFIX))
-            .filter(|gate| !gate.is_empty());
-        let gate = match (body.get("gate"), code, named_by_code) {
-            // Spelled otherwise it is still a denial's, and then nothing about it is sure.
-            (None | Some(Value::Null), Some(Value::String(code)), None) if is_denial_code(code) => {
-                return Some(Err(NotADenial::Ambiguous));
-            }
-            (None | Some(Value::Null), _, None) => return None,
-            (None | Some(Value::Null), _, Some(gate)) => gate,
-            (Some(Value::String(gate)), None | Some(Value::Null), _) if !gate.is_empty() => gate,
-            (Some(Value::String(gate)), _, Some(named)) if gate == named => gate,
-            (Some(_), _, _) => return Some(Err(NotADenial::Ambiguous)),
-        };
-        Some(Ok(Self { gate: Gate::from(gate), body: body.clone() }))
+    pub(crate) const fn new(gate: Gate, body: Kept) -> Self {
+        Self { gate, body }
     }
 
     /// The gate that blocked the execution.
@@ -103,7 +89,7 @@ impl ExecutionBlocked {
 
     /// The error code: `execution_blocked_` and the gate's name.
     pub fn code(&self) -> Cow<'_, str> {
-        match self.body.get("code").and_then(Value::as_str) {
+        match self.untrusted_body().get("code").and_then(Value::as_str) {
             Some(code) => Cow::Borrowed(code),
             None => Cow::Owned([CODE_PREFIX, self.gate.as_str()].concat()),
         }
@@ -111,23 +97,23 @@ impl ExecutionBlocked {
 
     /// The engine's message. **Untrusted**: never show it to a model, and to a human only as a quotation.
     pub fn untrusted_message(&self) -> Option<&str> {
-        self.body.get("message").and_then(Value::as_str)
+        self.untrusted_body().get("message").and_then(Value::as_str)
     }
 
     /// The engine's hint for an operator. **Untrusted**: never show it to a model.
     pub fn untrusted_override_hint(&self) -> Option<&str> {
-        self.body.get("override_hint").and_then(Value::as_str)
+        self.untrusted_body().get("override_hint").and_then(Value::as_str)
     }
 
     /// The body as the engine wrote it, unknown fields included. **Untrusted**.
     #[must_use]
-    pub const fn untrusted_body(&self) -> &JsonObject {
-        &self.body
+    pub fn untrusted_body(&self) -> &JsonObject {
+        self.body.members()
     }
 
     /// Reads the body into a type of the caller's own, unknown fields included.
     pub fn deserialize<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
-        serde_json::from_value(Value::Object(self.body.clone()))
+        serde_json::from_value(Value::Object(self.untrusted_body().clone()))
     }
 }
 
@@ -135,6 +121,28 @@ impl fmt::Debug for ExecutionBlocked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ExecutionBlocked").field("gate", &self.gate).finish_non_exhaustive()
     }
+}
+
+/// The gate that `body` itself names; `None` if it has neither a gate nor a denial's code.
+pub(crate) fn gate_in(body: Object<'_>) -> Option<Result<Gate, NotADenial>> {
+    let set = |name| body.get(name).filter(|item| !item.is_null());
+    let (code, gate) = (set("code"), set("gate"));
+    if code.is_none() && gate.is_none() {
+        return None;
+    }
+    let written = code.and_then(Item::as_str);
+    let named_by_code =
+        written.as_deref().and_then(|code| code.strip_prefix(CODE_PREFIX)).filter(|gate| !gate.is_empty());
+    Some(match (gate, named_by_code) {
+        (None, Some(named)) => Ok(Gate::from(named)),
+        // Spelled otherwise it is still a denial's, and then nothing about it is sure.
+        (None, None) if written.as_deref().is_some_and(is_denial_code) => Err(NotADenial::Ambiguous),
+        (None, None) => return None,
+        (Some(gate), named) => match gate.as_str() {
+            Some(gate) if !gate.is_empty() && (code.is_none() || named == Some(&*gate)) => Ok(Gate::from(&*gate)),
+            _ => Err(NotADenial::Ambiguous),
+        },
+    })
 }
 
 /// Whether `code` starts like that of a denial, whatever its case.
@@ -231,7 +239,7 @@ mod tests {
     use rmcp::object;
 
     fn gate(body: &JsonObject) -> Option<Result<String, NotADenial>> {
-        ExecutionBlocked::from_body(body).map(|read| read.map(|blocked| blocked.gate().as_str().to_owned()))
+        gate_in(Object::Parsed(body)).map(|read| read.map(|gate| gate.as_str().to_owned()))
     }
 
     #[test]
@@ -258,7 +266,7 @@ mod tests {
 
     #[test]
     fn clones_share_their_one_use() {
-        let blocked = ExecutionBlocked::from_body(&object!({"gate": "confidence"})).unwrap().unwrap();
+        let blocked = ExecutionBlocked::new(Gate::Confidence, Kept::parsed(object!({"gate": "confidence"})));
         let decision = ExecuteDecision::new("d", "w").unwrap();
         let denial = Denial::new(blocked, decision, "execute_decision".into(), Overrides::NONE);
         let clone = denial.clone();

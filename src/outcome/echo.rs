@@ -6,8 +6,8 @@
 use rmcp::model::JsonObject;
 use serde_json::Value;
 
-use super::{reading::bodies, scan::Objects};
-use crate::{ExecutionBlocked, decision::DECISION_ID};
+use super::{object::Object, reading::bodies, scan::Objects};
+use crate::{decision::DECISION_ID, denial};
 
 /// What an answer might quote of a call's arguments and that could be taken for a denial. Nearly every call has none.
 #[derive(Clone, Debug, Default)]
@@ -28,7 +28,7 @@ impl Echoes {
     pub(crate) fn of(arguments: &JsonObject) -> Self {
         let mut echoes = Self::default();
         // An engine may quote the call as a whole.
-        echoes.add_object(arguments);
+        echoes.add_object(Object::Parsed(arguments));
         for (key, value) in arguments.iter().filter(|(key, _)| *key != DECISION_ID) {
             echoes.add_text(key);
             echoes.add(value);
@@ -37,31 +37,33 @@ impl Echoes {
     }
 
     /// Whether `object`, written as `text` in the midst of prose, stands in an argument.
-    pub(super) fn contain(&self, text: &str, object: &JsonObject) -> bool {
+    #[inline]
+    pub(super) fn contain(&self, text: &str, object: Object<'_>) -> bool {
         self.texts.iter().any(|argument| argument.contains(text)) || self.contain_object(object)
     }
 
     /// Whether `object` reads like a denial and stands in an argument, or is what a scrub may leave of one there.
-    pub(super) fn contain_object(&self, object: &JsonObject) -> bool {
+    pub(super) fn contain_object(&self, object: Object<'_>) -> bool {
         // What reads otherwise is judged, for with fields taken away it could be part of much.
         !self.objects.is_empty()
             && reads_like_a_denial(object)
-            && self.objects.iter().any(|argument| is_part_of_object(object, argument))
+            && self.objects.iter().any(|argument| is_part_of_object(&object.to_parsed(), argument))
     }
 
     fn add_text(&mut self, text: &str) {
         if text.contains('{') {
             self.texts.push(text.into());
             // An engine may decode the text, and write it anew or a part of it.
-            for found in Objects::of(text).into_iter().flatten().map_while(Result::ok) {
-                self.add(&Value::Object(found.object));
+            let Ok(mut objects) = Objects::of(text).map(Objects::with_silent) else { return };
+            while let Ok(Some(found)) = objects.next_object() {
+                self.add(&Value::Object(found.read.object().to_parsed().into_owned()));
             }
         }
     }
 
-    fn add_object(&mut self, object: &JsonObject) {
+    fn add_object(&mut self, object: Object<'_>) {
         if reads_like_a_denial(object) {
-            self.objects.push(object.clone());
+            self.objects.push(object.to_parsed().into_owned());
         }
     }
 
@@ -70,7 +72,7 @@ impl Echoes {
             Value::String(text) => self.add_text(text),
             Value::Array(items) => items.iter().for_each(|item| self.add(item)),
             Value::Object(members) => {
-                self.add_object(members);
+                self.add_object(Object::Parsed(members));
                 for (key, value) in members {
                     self.add_text(key);
                     self.add(value);
@@ -81,8 +83,8 @@ impl Echoes {
     }
 }
 
-fn reads_like_a_denial(object: &JsonObject) -> bool {
-    bodies(object).any(|body| ExecutionBlocked::from_body(body).is_some())
+fn reads_like_a_denial(object: Object<'_>) -> bool {
+    bodies(object).any(|body| denial::gate_in(body).is_some())
 }
 
 /// Whether `less` is `more` with fields taken away, in texts too, and nothing else changed.

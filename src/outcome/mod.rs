@@ -1,9 +1,12 @@
 //! What a result of `execute_decision` means: the rules in their order, without tower and without a network.
 
 mod echo;
+mod object;
 mod reading;
 mod scan;
 mod skip;
+mod tape;
+mod telling;
 
 use rmcp::model::{CallToolResponse, CallToolResult, ErrorData};
 use serde_json::Value;
@@ -14,7 +17,9 @@ use crate::{
     json::{self, DEPTH_LIMIT},
 };
 pub(crate) use echo::Echoes;
+pub(crate) use object::{Item, Kept, Object};
 use reading::Reading;
+pub(crate) use tape::Span;
 
 /// What an answer to `execute_decision` means.
 #[derive(Debug)]

@@ -9,7 +9,11 @@ use std::ops::Range;
 use memchr::memchr;
 use rmcp::model::JsonObject;
 
-use super::skip::{Open, Skipped, skip_object};
+use super::{
+    object::Object,
+    skip::{Open, Skipped, skip_object},
+    tape::{Tape, Written},
+};
 
 /// Bytes of a text that is read at all.
 pub(crate) const TEXT_LIMIT: usize = 1 << 20;
@@ -24,16 +28,36 @@ const ALLOWANCE: usize = 4096;
 pub(crate) struct Unreadable;
 
 /// An object that stands in a text.
-#[derive(Debug)]
-pub(crate) struct Found {
-    pub(crate) object: JsonObject,
+pub(crate) struct Found<'a> {
+    pub(crate) read: Read<'a>,
     /// The bytes that it takes up.
     pub(crate) span: Range<usize>,
-    /// How many members are written, at every depth, where that is sure.
-    pub(crate) members: Option<usize>,
 }
 
-/// The outermost objects of a text, in order.
+/// How the object is read.
+pub(crate) enum Read<'a> {
+    /// Where it stands.
+    Plain(Written<'a>),
+    /// By a parser: of two members of one name it keeps the last.
+    Odd(JsonObject),
+}
+
+/// Where an object was found, and the object itself unless it is plain.
+struct Hit {
+    span: Range<usize>,
+    odd: Option<JsonObject>,
+}
+
+impl Read<'_> {
+    pub(crate) const fn object(&self) -> Object<'_> {
+        match self {
+            Self::Plain(written) => Object::Written(*written),
+            Self::Odd(members) => Object::Parsed(members),
+        }
+    }
+}
+
+/// The outermost objects of a text, in order, but for those in the midst of it whose names say nothing.
 pub(crate) struct Objects<'a> {
     text: &'a str,
     at: usize,
@@ -45,6 +69,8 @@ pub(crate) struct Objects<'a> {
     error: usize,
     /// What the next try finds open.
     tried: Open,
+    tape: Tape,
+    with_silent: bool,
 }
 
 impl<'a> Objects<'a> {
@@ -53,7 +79,23 @@ impl<'a> Objects<'a> {
             return Err(Unreadable);
         }
         let budget = PASSES * text.len() + ALLOWANCE;
-        Ok(Self { text, at: 0, budget, doomed: Open::NONE, passed: 0, error: 0, tried: Open::NONE })
+        Ok(Self {
+            text,
+            at: 0,
+            budget,
+            doomed: Open::NONE,
+            passed: 0,
+            error: 0,
+            tried: Open::NONE,
+            tape: Tape::new(),
+            with_silent: false,
+        })
+    }
+
+    /// Those whose names say nothing as well, for what stands in their values. Only an empty one is left out.
+    pub(crate) const fn with_silent(mut self) -> Self {
+        self.with_silent = true;
+        self
     }
 
     /// Charges for `bytes` that were read.
@@ -73,27 +115,44 @@ impl<'a> Objects<'a> {
         false
     }
 
-    fn next_object(&mut self) -> Result<Option<Found>, Unreadable> {
-        while let Some(found) = memchr(b'{', &self.text.as_bytes()[self.at..]) {
-            let start = self.at + found;
+    /// The next object.
+    pub(crate) fn next_object(&mut self) -> Result<Option<Found<'_>>, Unreadable> {
+        Ok(self.advance()?.map(|Hit { span, odd }| {
+            let read = odd.map_or_else(|| Read::Plain(self.tape.over(&self.text[span.clone()])), Read::Odd);
+            Found { read, span }
+        }))
+    }
+
+    fn advance(&mut self) -> Result<Option<Hit>, Unreadable> {
+        while let Some(start) = self.next_brace() {
             self.at = start + 1;
+            // In the midst of a text an empty object says nothing.
+            if self.text.as_bytes().get(self.at) == Some(&b'}') && self.text.len() > 2 {
+                self.at += 1;
+                continue;
+            }
             let error = if self.is_doomed(start) {
                 self.error
             } else if !may_begin(self.text.as_bytes(), self.at) {
                 self.at
             } else {
                 // Skipping first finds the end, and the errors, without building anything.
-                match skip_object(self.text, start, &mut self.tried) {
-                    Skipped::Object { end, members } => {
+                match skip_object(self.text, start, &mut self.tried, &mut self.tape) {
+                    Skipped::Object { end } => {
                         self.charge(2 * (end - start))?;
-                        // Fails where the skip is more lenient: a lone surrogate, a depth over 128, a number out of range.
-                        let read = match members {
-                            Some(0) => Ok(JsonObject::new()),
-                            _ => serde_json::from_str(&self.text[start..end]),
-                        };
-                        let Ok(object) = read else { continue };
+                        // Whatever it holds, nothing of it would be taken in.
+                        if !self.with_silent && self.tape.is_silent() && (start, end) != (0, self.text.len()) {
+                            self.at = end;
+                            continue;
+                        }
+                        let mut odd = None;
+                        if !self.tape.is_plain() {
+                            // Fails where the skip is more lenient: a lone surrogate, a depth over 128, a number out of range.
+                            let Ok(object) = serde_json::from_str(&self.text[start..end]) else { continue };
+                            odd = Some(object);
+                        }
                         self.at = end;
-                        return Ok(Some(Found { object, span: start..end, members }));
+                        return Ok(Some(Hit { span: start..end, odd }));
                     }
                     Skipped::Broken { at } => at,
                 }
@@ -108,23 +167,17 @@ impl<'a> Objects<'a> {
         }
         Ok(None)
     }
+
+    /// Where the next brace is, which is often here.
+    fn next_brace(&self) -> Option<usize> {
+        let rest = &self.text.as_bytes()[self.at..];
+        if rest.first() == Some(&b'{') { Some(self.at) } else { memchr(b'{', rest).map(|found| self.at + found) }
+    }
 }
 
 /// Whether an object can go on with the byte at `at`.
 fn may_begin(text: &[u8], at: usize) -> bool {
     matches!(text.get(at), Some(b'"' | b'}' | b' ' | b'\n' | b'\t' | b'\r'))
-}
-
-impl Iterator for Objects<'_> {
-    type Item = Result<Found, Unreadable>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let next = self.next_object().transpose();
-        if matches!(next, Some(Err(Unreadable))) {
-            self.at = self.text.len();
-        }
-        next
-    }
 }
 
 #[cfg(test)]
@@ -133,15 +186,32 @@ mod tests {
     use serde_json::Value;
 
     fn objects(text: &str) -> Result<Vec<String>, Unreadable> {
-        Objects::of(text)?.map(|found| found.map(|found| Value::Object(found.object).to_string())).collect()
+        let mut objects = Objects::of(text)?;
+        let mut found = Vec::new();
+        while let Some(Found { read, .. }) = objects.next_object()? {
+            found.push(Value::Object(read.object().to_parsed().into_owned()).to_string());
+        }
+        Ok(found)
     }
 
     #[test]
     fn prose_and_broken_objects_are_stepped_over() {
         assert_eq!(objects("no braces").unwrap(), [""; 0]);
-        assert_eq!(objects(r#"a {b}: {"c":{"d":1}} e {"f":2"#).unwrap(), [r#"{"c":{"d":1}}"#]);
+        assert_eq!(objects(r#"a {b}: {"code":{"d":1}} e {"f":2"#).unwrap(), [r#"{"code":{"d":1}}"#]);
         assert_eq!(objects(r#"{"trace": [1,2, {"error":{"g":1}}"#).unwrap(), [r#"{"error":{"g":1}}"#]);
-        assert_eq!(objects("{\"a\": \"{\\\"b\\\":1}\"}{\"c\":\n\n2}").unwrap().len(), 2);
+        assert_eq!(objects("{\"error\": \"{\\\"b\\\":1}\"}{\"code\":\n\n2}").unwrap().len(), 2);
+    }
+
+    #[test]
+    fn an_object_that_says_nothing_counts_if_it_is_all_there_is() {
+        for text in ["{}", r#"{"a":1}"#] {
+            assert_eq!(objects(text).unwrap(), [text]);
+            assert_eq!(objects(&text.repeat(2)).unwrap(), [""; 0]);
+            assert_eq!(objects(&format!("{text}{{\"a\":[{{\"Error\":1}}]}}{text}")).unwrap().len(), 1);
+        }
+        for text in [r#"{"executed_at":1}"#, r#"{"result":[]}"#, r#"{"_code":1}"#, r#"{"a":1,"a":2}"#] {
+            assert_eq!(objects(&text.repeat(2)).unwrap().len(), 2, "{text}");
+        }
     }
 
     #[test]
@@ -160,7 +230,7 @@ mod tests {
 
     #[test]
     fn an_object_that_is_too_deep_is_tried_from_its_next_brace() {
-        let deep = |levels| format!("{}1{}", "{\"a\":".repeat(levels), "}".repeat(levels));
+        let deep = |levels| format!("{}1{}", "{\"code\":".repeat(levels), "}".repeat(levels));
         assert_eq!(objects(&deep(130)).unwrap().len(), 1, "the innermost levels still parse");
         assert_eq!(objects(&deep(1000)), Err(Unreadable));
     }

@@ -6,8 +6,16 @@ use rmcp::model::{CallToolResult, ContentBlock, JsonObject};
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
-use super::{CONFLICT, ERROR, STATUS_CODE};
-use crate::{ExecutionReceipt, NotAReceipt, hidden_fields::is_private};
+use super::CONFLICT;
+use crate::{
+    ExecutionReceipt, NotAReceipt,
+    hidden_fields::is_private,
+    outcome::{
+        object::{Kept, parse},
+        telling::{ERROR, RESULT, STATUS_CODE},
+    },
+    receipt::Outline,
+};
 
 /// Members that may stand beside `error` in an envelope which proves that nothing ran.
 const BESIDE_ERROR: &str = "request_id";
@@ -15,31 +23,68 @@ const BESIDE_ERROR: &str = "request_id";
 /// Statuses in the 4xx range after which the call may have run all the same.
 const UNCERTAIN: [u64; 4] = [408, CONFLICT, 425, 499];
 
+/// Where a copy of the result is.
+pub(super) enum Source<'a> {
+    Parsed(Cow<'a, JsonObject>),
+    /// A plain object in a text.
+    Written(Cow<'a, str>),
+}
+
+impl Source<'_> {
+    /// The object under the sole `result`.
+    pub(super) fn unwrapped(self) -> Self {
+        let mut members = self.to_parsed().into_owned();
+        let inner = match members.remove(RESULT) {
+            Some(Value::Object(inner)) => inner,
+            _ => JsonObject::new(),
+        };
+        Self::Parsed(Cow::Owned(inner))
+    }
+
+    fn to_parsed(&self) -> Cow<'_, JsonObject> {
+        match self {
+            Self::Parsed(members) => Cow::Borrowed(members),
+            Self::Written(text) => Cow::Owned(parse(text)),
+        }
+    }
+}
+
+impl PartialEq for Source<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Written(one), Self::Written(other)) if one == other => true,
+            _ => self.to_parsed() == other.to_parsed(),
+        }
+    }
+}
+
 pub(in crate::outcome) struct Copies<'a> {
-    objects: Vec<Cow<'a, JsonObject>>,
-    /// Something that should be a copy can't agree with any: JSON that is no object, or with a member twice.
+    /// The first one, and what is known of it if it is a receipt.
+    first: Option<(Source<'a>, Option<Outline>)>,
+    /// The copies differ, or something that should be one can't agree with any: JSON that is no object, or with a member
+    /// twice.
     is_spoilt: bool,
     /// A complete receipt in the midst of prose, which is no copy, but may not say anything else either.
-    mention: Option<Cow<'a, JsonObject>>,
+    mention: Option<JsonObject>,
 }
 
 impl<'a> Copies<'a> {
     pub(super) const fn new() -> Self {
-        Self { objects: Vec::new(), is_spoilt: false, mention: None }
+        Self { first: None, is_spoilt: false, mention: None }
     }
 
     pub(super) const fn spoil(&mut self) {
         self.is_spoilt = true;
     }
 
-    pub(super) fn add(&mut self, object: Cow<'a, JsonObject>) {
-        // An equal copy adds nothing.
-        if !self.objects.contains(&object) {
-            self.objects.push(object);
+    pub(super) fn add(&mut self, copy: Source<'a>, receipt: Option<Outline>) {
+        match &self.first {
+            None => self.first = Some((copy, receipt)),
+            Some((first, _)) => self.is_spoilt |= *first != copy,
         }
     }
 
-    pub(super) fn add_mention(&mut self, receipt: Cow<'a, JsonObject>) {
+    pub(super) fn add_mention(&mut self, receipt: JsonObject) {
         match &self.mention {
             None => self.mention = Some(receipt),
             Some(mention) => self.is_spoilt |= *mention != receipt,
@@ -47,15 +92,22 @@ impl<'a> Copies<'a> {
     }
 
     /// The one object that all copies are.
-    fn agreed(self) -> Option<Cow<'a, JsonObject>> {
-        let [object] = <[_; 1]>::try_from(self.objects).ok()?;
-        let is_sound = !self.is_spoilt && self.mention.is_none_or(|mention| mention == object);
-        is_sound.then_some(object)
+    fn agreed(self) -> Option<(Source<'a>, Option<Outline>)> {
+        let (copy, receipt) = self.first?;
+        let is_sound = !self.is_spoilt && self.mention.is_none_or(|mention| mention == *copy.to_parsed());
+        is_sound.then_some((copy, receipt))
     }
 
     /// The receipt that every copy in the result agrees on.
     pub(in crate::outcome) fn into_receipt(self) -> Result<ExecutionReceipt, NotAReceipt> {
-        self.agreed().ok_or(NotAReceipt::ABSENT).and_then(|object| ExecutionReceipt::from_object(object.into_owned()))
+        let (copy, receipt) = self.agreed().ok_or(NotAReceipt::ABSENT)?;
+        match (copy, receipt) {
+            (Source::Written(text), Some(outline)) => Ok(ExecutionReceipt::new(outline, Kept::written(&text))),
+            (Source::Parsed(members), Some(outline)) => {
+                Ok(ExecutionReceipt::new(outline, Kept::parsed(members.into_owned())))
+            }
+            (copy, None) => ExecutionReceipt::from_object(copy.to_parsed().into_owned()),
+        }
     }
 
     /// The status of the error envelope that `result` is as a whole, if it proves that the call did not run.
@@ -63,7 +115,8 @@ impl<'a> Copies<'a> {
         // The text itself has to be the envelope: prose beside structured content may say that the call did run.
         let [ContentBlock::Text(text)] = &*result.content else { return None };
         let written: JsonObject = serde_json::from_str(text.text.trim()).ok()?;
-        let envelope = self.agreed()?;
+        let (envelope, _) = self.agreed()?;
+        let envelope = envelope.to_parsed();
         if written != *envelope || !envelope.keys().all(|key| matches!(key.as_str(), ERROR | BESIDE_ERROR)) {
             return None;
         }
@@ -73,13 +126,9 @@ impl<'a> Copies<'a> {
     }
 }
 
-/// Whether no object in `text`, at any depth, has two members of one name; `members` is how many there are if the scan
-/// could tell, and `object` is what it was read into.
-pub(super) fn has_distinct_members(text: &str, members: Option<usize>, object: &JsonObject) -> bool {
+/// Whether no object in `text`, which was read into `object`, has two members of one name, at any depth.
+pub(super) fn has_distinct_members(text: &str, object: &JsonObject) -> bool {
     // A repeated name takes the place of the earlier one, so what was read then has fewer members than the text.
-    if let Some(written) = members {
-        return written == members_of(object);
-    }
     let mut parser = serde_json::Deserializer::from_str(text);
     Members.deserialize(&mut parser).is_ok_and(|written| written == members_of(object))
 }

@@ -8,53 +8,21 @@ mod copies;
 
 use std::borrow::Cow;
 
-use rmcp::model::{CallToolResult, ContentBlock, ErrorData, JsonObject, ResourceContents};
+use rmcp::model::{CallToolResult, ContentBlock, ErrorData, ResourceContents};
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use super::{
     echo::Echoes,
-    scan::{Found, Objects, TEXT_LIMIT, Unreadable},
+    object::{Item, Object},
+    scan::{Found, Objects, Read, TEXT_LIMIT, Unreadable},
+    telling::{DETAIL, ERROR, RESULT, STATUS_CODE, is_harmless, is_of_body, read_status, says_failed},
 };
-use crate::{ExecutionBlocked, ExecutionReceipt, NotADenial, denial::is_denial_code, hidden_fields::spells};
-use copies::{Copies, has_distinct_members};
+use crate::{ExecutionBlocked, ExecutionReceipt, NotADenial, denial, receipt::Outline};
+use copies::{Copies, Source, has_distinct_members};
 
-/// The member under which some servers put a whole result.
-const RESULT: &str = "result";
-const ERROR: &str = "error";
-const DETAIL: &str = "detail";
-const CODE: &str = "code";
-const GATE: &str = "gate";
-const STATUS_CODE: &str = "status_code";
 const MESSAGE: &str = "message";
 const CONFLICT: u64 = 409;
-
-/// Members that say that a call failed, in canonical form, unless they hold null or false.
-const FAILURE_KEYS: [&str; 6] = ["error", "errors", "iserror", "errorcode", "errormessage", "gate"];
-
-/// The first letters of no name that says so: letters and digits but those of [`FAILURE_KEYS`], of a status and of a code.
-/// As for hidden names, the first letter settles most keys, those beyond ASCII too.
-const OTHER_LETTERS: [bool; 256] = {
-    let mut others = [false; 256];
-    let mut byte = 0_u8;
-    while byte.is_ascii() {
-        others[byte as usize] = byte.is_ascii_alphanumeric();
-        byte += 1;
-    }
-    let mut name = 0;
-    while name < FAILURE_KEYS.len() + 2 {
-        let spelled = match name.checked_sub(FAILURE_KEYS.len()) {
-            None => FAILURE_KEYS[name],
-            Some(0) => STATUS_CODE,
-            Some(_) => CODE,
-        };
-        let first = spelled.as_bytes()[0];
-        others[first.to_ascii_lowercase() as usize] = false;
-        others[first.to_ascii_uppercase() as usize] = false;
-        name += 1;
-    }
-    others
-};
 
 pub(super) struct Reading<'a> {
     echoes: &'a Echoes,
@@ -85,7 +53,9 @@ impl<'a> Reading<'a> {
         // An explicit null holds nothing; Python servers write it for "no structured content".
         match &result.structured_content {
             None | Some(Value::Null) => {}
-            Some(Value::Object(object)) => reading.take(Cow::Borrowed(object), true)?,
+            Some(Value::Object(object)) => {
+                reading.take_copy(Object::Parsed(object), Source::Parsed(Cow::Borrowed(object)))?;
+            }
             Some(other) => {
                 reading.copies.spoil();
                 reading.search_value(other)?;
@@ -93,7 +63,7 @@ impl<'a> Reading<'a> {
         }
         for block in &result.content {
             match block {
-                ContentBlock::Text(text) => reading.take_text(&text.text)?,
+                ContentBlock::Text(text) => reading.take_text(text.text.trim())?,
                 ContentBlock::Resource(resource) => {
                     if let ResourceContents::TextResourceContents { text, .. } = &resource.resource {
                         reading.search_text(text)?;
@@ -126,28 +96,35 @@ impl<'a> Reading<'a> {
         Objects::of(text)
     }
 
-    /// Reads a text that may be a copy of the result as a whole.
-    fn take_text(&mut self, text: &str) -> Result<(), Unreadable> {
-        let trimmed = text.trim();
+    /// Reads a trimmed text that may be a copy of the result as a whole.
+    fn take_text(&mut self, text: &'a str) -> Result<(), Unreadable> {
         let mut is_whole = false;
-        for found in self.objects(trimmed)? {
-            let Found { object, span, members } = found?;
-            if span == (0..trimmed.len()) {
+        let mut objects = self.objects(text)?;
+        while let Some(Found { read, span }) = objects.next_object()? {
+            if span == (0..text.len()) {
                 is_whole = true;
-                // Of two members of one name the parser keeps the last; a reader elsewhere may keep the first.
-                let is_copy = has_distinct_members(trimmed, members, &object);
-                if !is_copy {
-                    self.copies.spoil();
+                match read {
+                    Read::Plain(written) => {
+                        self.take_copy(Object::Written(written), Source::Written(Cow::Borrowed(text)))?;
+                    }
+                    // Of two members of one name the parser keeps the last; a reader elsewhere may keep the first.
+                    Read::Odd(members) if has_distinct_members(text, &members) => {
+                        let copied = self.take(Object::Parsed(&members), true)?;
+                        self.add_copy(copied, Source::Parsed(Cow::Owned(members)));
+                    }
+                    Read::Odd(members) => {
+                        self.copies.spoil();
+                        self.take(Object::Parsed(&members), false)?;
+                    }
                 }
-                self.take(Cow::Owned(object), is_copy)?;
-            } else if !self.echoes.contain(&trimmed[span], &object) {
-                self.take(Cow::Owned(object), false)?;
+            } else if !self.echoes.contain(&text[span], read.object()) {
+                self.take(read.object(), false)?;
             }
         }
         // Asked of what starts like JSON alone, for the error that prose would get is an allocation.
         let may_be_json =
-            matches!(trimmed.bytes().next(), Some(b'{' | b'[' | b'"' | b'-' | b'0'..=b'9' | b't' | b'f' | b'n'));
-        if !is_whole && may_be_json && serde_json::from_str::<IgnoredAny>(trimmed).is_ok() {
+            matches!(text.bytes().next(), Some(b'{' | b'[' | b'"' | b'-' | b'0'..=b'9' | b't' | b'f' | b'n'));
+        if !is_whole && may_be_json && serde_json::from_str::<IgnoredAny>(text).is_ok() {
             self.copies.spoil();
         }
         Ok(())
@@ -155,10 +132,10 @@ impl<'a> Reading<'a> {
 
     /// Looks for what restricts in a text that can't grant anything.
     fn search_text(&mut self, text: &str) -> Result<(), Unreadable> {
-        for found in self.objects(text)? {
-            let Found { object, span, .. } = found?;
-            if !self.echoes.contain(&text[span], &object) {
-                self.take(Cow::Owned(object), false)?;
+        let mut objects = self.objects(text)?;
+        while let Some(Found { read, span }) = objects.next_object()? {
+            if !self.echoes.contain(&text[span], read.object()) {
+                self.take(read.object(), false)?;
             }
         }
         Ok(())
@@ -167,45 +144,72 @@ impl<'a> Reading<'a> {
     /// Looks for what restricts in a value that can't grant anything.
     fn search_value(&mut self, value: &Value) -> Result<(), Unreadable> {
         match value {
-            Value::Object(object) if self.echoes.contain_object(object) => Ok(()),
-            Value::Object(object) => self.take(Cow::Owned(object.clone()), false),
+            Value::Object(object) if self.echoes.contain_object(Object::Parsed(object)) => Ok(()),
+            Value::Object(object) => self.take(Object::Parsed(object), false).map(drop),
             Value::Array(items) => items.iter().try_for_each(|item| self.search_value(item)),
             Value::String(text) => self.search_text(text),
             Value::Null | Value::Bool(_) | Value::Number(_) => Ok(()),
         }
     }
 
-    /// Takes an object in, and what stands in it under a sole `result`, once.
-    fn take(&mut self, object: Cow<'a, JsonObject>, is_copy: bool) -> Result<(), Unreadable> {
-        let inner = (object.len() == 1).then(|| object.get(RESULT)).flatten();
-        match inner {
-            Some(Value::Object(inner)) => {
-                // The unwrapped result stands for its wrapper as a copy.
-                self.judge(Cow::Owned(inner.clone()), is_copy)?;
-                self.judge(object, false)
-            }
-            Some(Value::String(text)) if is_copy => {
-                self.take_wrapped_text(text)?;
-                self.judge(object, false)
-            }
-            Some(other) => {
-                self.search_value(other)?;
-                self.judge(object, is_copy)
-            }
-            None => self.judge(object, is_copy),
+    /// Takes in a copy of the result.
+    fn take_copy(&mut self, object: Object<'_>, source: Source<'a>) -> Result<(), Unreadable> {
+        let copied = self.take(object, true)?;
+        self.add_copy(copied, source);
+        Ok(())
+    }
+
+    fn add_copy(&mut self, copied: Option<Copied>, source: Source<'a>) {
+        if let Some(Copied { is_inner, receipt }) = copied {
+            self.copies.add(if is_inner { source.unwrapped() } else { source }, receipt);
         }
     }
 
-    /// A text under a sole `result`: the copy if it is one object, and no copy at all otherwise.
+    /// Takes an object in, and what stands in it under a sole `result`, once. Of a copy it tells which of the two it is;
+    /// nothing if it was a text.
+    fn take(&mut self, object: Object<'_>, is_copy: bool) -> Result<Option<Copied>, Unreadable> {
+        let Some(sole) = object.sole(RESULT) else {
+            return Ok(Some(Copied::itself(self.judge(object, is_copy)?)));
+        };
+        if let Some(inner) = object.under(RESULT) {
+            // The unwrapped result stands for its wrapper as a copy.
+            let receipt = self.judge(inner, is_copy)?;
+            self.judge(object, false)?;
+            return Ok(Some(Copied { is_inner: true, receipt }));
+        }
+        match sole.as_str() {
+            Some(text) if is_copy => {
+                self.take_wrapped_text(text.trim())?;
+                self.judge(object, false)?;
+                Ok(None)
+            }
+            _ => {
+                self.search_value(&sole.to_parsed())?;
+                Ok(Some(Copied::itself(self.judge(object, is_copy)?)))
+            }
+        }
+    }
+
+    /// A trimmed text under a sole `result`: the copy if it is one object, and no copy at all otherwise.
     fn take_wrapped_text(&mut self, text: &str) -> Result<(), Unreadable> {
-        let trimmed = text.trim();
         let mut is_whole = false;
-        for found in self.objects(trimmed)? {
-            let Found { object, span, members } = found?;
-            let is_copy = span == (0..trimmed.len()) && has_distinct_members(trimmed, members, &object);
+        let mut objects = self.objects(text)?;
+        while let Some(Found { read, span }) = objects.next_object()? {
+            let is_copy = span == (0..text.len())
+                && match &read {
+                    Read::Plain(_) => true,
+                    Read::Odd(members) => has_distinct_members(text, members),
+                };
             is_whole |= is_copy;
-            if is_copy || !self.echoes.contain(&trimmed[span], &object) {
-                self.judge(Cow::Owned(object), is_copy)?;
+            if is_copy || !self.echoes.contain(&text[span], read.object()) {
+                let receipt = self.judge(read.object(), is_copy)?;
+                if is_copy {
+                    let source = match read {
+                        Read::Plain(written) => Source::Written(Cow::Owned(written.text().to_owned())),
+                        Read::Odd(members) => Source::Parsed(Cow::Owned(members)),
+                    };
+                    self.copies.add(source, receipt);
+                }
             }
         }
         if !is_whole {
@@ -214,49 +218,60 @@ impl<'a> Reading<'a> {
         Ok(())
     }
 
-    /// What one object says.
-    fn judge(&mut self, object: Cow<'a, JsonObject>, is_copy: bool) -> Result<(), Unreadable> {
+    /// What one object says. Tells what is known of it if it is a receipt.
+    fn judge(&mut self, object: Object<'_>, is_copy: bool) -> Result<Option<Outline>, Unreadable> {
         if object.is_empty() && !is_copy {
-            return Ok(());
+            return Ok(None);
         }
-        // Looked at first, for each look-up compares half of a receipt's names.
-        let has_bodies = object.keys().any(|key| matches!(key.as_str(), ERROR | DETAIL | CODE | GATE | STATUS_CODE));
-        for body in has_bodies.then(|| bodies(&object)).into_iter().flatten() {
-            let is_conflict = status(body) == Some(CONFLICT);
-            self.has_conflict |= is_conflict;
-            // The real server puts the body, gate included, as text into the message of its own envelope. That text is
-            // read only under status 409: other messages echo what the model sent. It comes before the envelope's own
-            // code, since it says more; the two have to name the same gate.
-            if let (true, Some(Value::String(message))) = (is_conflict, body.get(MESSAGE)) {
-                for found in self.objects(message)? {
-                    let Found { object, span, .. } = found?;
-                    if !self.echoes.contain(&message[span], &object) {
-                        bodies(&object).for_each(|body| self.note_denial(body));
-                    }
+        if object.may_tell() {
+            let mut has_bodies = false;
+            object.any(|key, value| {
+                if !is_harmless(key.as_bytes()) {
+                    has_bodies |= is_of_body(key);
+                    self.has_error |= says_failed(key, value);
+                }
+                false
+            });
+            // For the look-ups cost more than the look.
+            if has_bodies {
+                bodies(object).try_for_each(|body| self.note_body(body))?;
+            }
+        }
+        let receipt = ExecutionReceipt::outline(object);
+        self.has_receipt |= receipt.is_some();
+        if receipt.is_some() && !is_copy {
+            self.copies.add_mention(object.to_parsed().into_owned());
+        }
+        Ok(receipt)
+    }
+
+    /// What the body of an error says.
+    fn note_body(&mut self, body: Object<'_>) -> Result<(), Unreadable> {
+        let is_conflict = body.get(STATUS_CODE).and_then(read_status) == Some(CONFLICT);
+        self.has_conflict |= is_conflict;
+        // The real server puts the body, gate included, as text into the message of its own envelope. That text is read
+        // only under status 409: other messages echo what the model sent. It comes before the envelope's own code, since it
+        // says more; the two have to name the same gate.
+        if is_conflict && let Some(message) = body.get(MESSAGE).and_then(Item::as_str) {
+            let mut objects = self.objects(&message)?;
+            while let Some(Found { read, span }) = objects.next_object()? {
+                if !self.echoes.contain(&message[span], read.object()) {
+                    bodies(read.object()).for_each(|body| self.note_denial(body));
                 }
             }
-            self.note_denial(body);
         }
-        self.has_error |= object.iter().any(|(key, value)| says_failed(key, value));
-        let is_receipt = ExecutionReceipt::check(&object).is_ok();
-        self.has_receipt |= is_receipt;
-        if is_copy {
-            self.copies.add(object);
-        } else if is_receipt {
-            self.copies.add_mention(object);
-        }
+        self.note_denial(body);
         Ok(())
     }
 
-    fn note_denial(&mut self, body: &JsonObject) {
-        let Some(read) = ExecutionBlocked::from_body(body) else { return };
-        self.denial = match (std::mem::replace(&mut self.denial, Ok(None)), read) {
-            (Err(known), _) => Err(known),
-            (Ok(_), Err(unclear)) => Err(unclear),
-            (Ok(Some(known)), Ok(read)) if known.gate() != read.gate() => Err(NotADenial::Ambiguous),
-            (Ok(Some(known)), Ok(_)) => Ok(Some(known)),
-            (Ok(None), Ok(read)) => Ok(Some(read)),
-        };
+    fn note_denial(&mut self, body: Object<'_>) {
+        let Some(read) = denial::gate_in(body) else { return };
+        match (&self.denial, read) {
+            (Ok(_), Err(unclear)) => self.denial = Err(unclear),
+            (Ok(Some(known)), Ok(gate)) if *known.gate() != gate => self.denial = Err(NotADenial::Ambiguous),
+            (Ok(None), Ok(gate)) => self.denial = Ok(Some(ExecutionBlocked::new(gate, body.to_kept()))),
+            (Err(_), _) | (Ok(Some(_)), Ok(_)) => {}
+        }
     }
 
     /// The one denial in the answer. It can be taken once.
@@ -285,35 +300,26 @@ impl<'a> Reading<'a> {
     }
 }
 
+/// Which object is the copy of the result, and what is known of it if it is a receipt.
+#[derive(Clone, Copy)]
+struct Copied {
+    /// Not the object itself but what stands in it under a sole `result`.
+    is_inner: bool,
+    receipt: Option<Outline>,
+}
+
+impl Copied {
+    const fn itself(receipt: Option<Outline>) -> Self {
+        Self { is_inner: false, receipt }
+    }
+}
+
 /// Where the body of an error can stand in an object: at the top, or under `error`, `detail` or two of them.
-pub(super) fn bodies(object: &JsonObject) -> impl Iterator<Item = &JsonObject> {
-    let (error, detail) = (under(Some(object), ERROR), under(Some(object), DETAIL));
+pub(super) fn bodies<'a>(object: Object<'a>) -> impl Iterator<Item = Object<'a>> {
+    let (error, detail) = (object.under(ERROR), object.under(DETAIL));
+    let under = |body: Option<Object<'a>>, name| body?.under(name);
     let error_in_detail = under(detail, ERROR);
     let (error_in_error, detail_in_error) = (under(error, ERROR), under(error, DETAIL));
     let deepest = under(detail_in_error, ERROR);
     [Some(object), error, detail, error_in_detail, detail_in_error, error_in_error, deepest].into_iter().flatten()
-}
-
-fn under<'a>(body: Option<&'a JsonObject>, name: &str) -> Option<&'a JsonObject> {
-    body?.get(name)?.as_object()
-}
-
-/// The status in a body, as a number or as text.
-fn status(body: &JsonObject) -> Option<u64> {
-    read_status(body.get(STATUS_CODE)?)
-}
-
-fn read_status(value: &Value) -> Option<u64> {
-    value.as_u64().or_else(|| value.as_str()?.trim().parse().ok())
-}
-
-/// Whether a member says that the call failed, however it is spelled.
-fn says_failed(key: &str, value: &Value) -> bool {
-    if key.as_bytes().first().is_some_and(|first| OTHER_LETTERS[usize::from(*first)]) {
-        return false;
-    }
-    let is_set = !matches!(value, Value::Null | Value::Bool(false));
-    is_set && FAILURE_KEYS.iter().any(|failure| spells(key, failure))
-        || spells(key, "statuscode") && read_status(value).is_none_or(|status| status >= 400)
-        || spells(key, CODE) && value.as_str().is_some_and(is_denial_code)
 }
