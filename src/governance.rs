@@ -15,7 +15,8 @@
 //!
 //! On the way in, a tool outside the profile is refused before anything reads its arguments; on the way out, tools are
 //! dropped before schemas are scrubbed. Any other order gives the same results and refuses the same calls; it only does
-//! work that it throws away.
+//! work that it throws away. [`Governance`] asks the four in this order but has one future, so that a request and its
+//! answer are moved once and not four times.
 //!
 //! # Example
 //!
@@ -37,17 +38,27 @@
 //! # }
 //! ```
 
-use std::time::Duration;
-
-use tower_layer::Layer;
-
-use crate::{
-    ArgumentScrub, ArgumentScrubLayer, HiddenFields, Profile, ProfileFilter, ProfileFilterLayer, ReceiptMapping,
-    ReceiptMappingLayer, SchemaScrub, SchemaScrubLayer, ToolNames, ToolPolicy, receipt_mapping::OnToolError,
+use std::{
+    error, fmt,
+    pin::Pin,
+    task::{Context, Poll, ready},
+    time::Duration,
 };
 
-/// A service under all four layers.
-pub type Governance<S, P = Profile> = SchemaScrub<ProfileFilter<ReceiptMapping<ArgumentScrub<S>>, P>>;
+use pin_project::pin_project;
+use tower_layer::Layer;
+use tower_service::Service;
+
+use crate::{
+    ArgumentScrub, ArgumentScrubLayer, BoxError, Error, HiddenFields, Profile, ProfileFilter, ProfileFilterLayer,
+    ReceiptMapping, ReceiptMappingLayer, SchemaScrub, SchemaScrubLayer, ToolNames, ToolPolicy, ToolRequest,
+    ToolResponse,
+    error::UnexpectedResponse,
+    profile_filter,
+    receipt_mapping::{Governed, OnToolError},
+    refusal::Kind,
+    request, schema_scrub,
+};
 
 /// Layer that applies [`SchemaScrub`], [`ProfileFilter`], [`ReceiptMapping`] and [`ArgumentScrub`], outermost first.
 ///
@@ -120,6 +131,148 @@ impl<S, P: Clone> Layer<S> for GovernanceLayer<P> {
     type Service = Governance<S, P>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        (&self.schemas, &self.profile, &self.receipts, &self.arguments).layer(inner)
+        Governance {
+            inner,
+            schemas: self.schemas.layer(()),
+            profile: self.profile.layer(()),
+            receipts: self.receipts.layer(()),
+            arguments: self.arguments.layer(()),
+        }
+    }
+}
+
+/// A service under all four layers.
+///
+/// See the [module docs](self) for an example.
+#[derive(Clone, Debug)]
+pub struct Governance<S, P = Profile> {
+    inner: S,
+    // Around nothing: each is asked for its rules alone.
+    schemas: SchemaScrub<()>,
+    profile: ProfileFilter<(), P>,
+    receipts: ReceiptMapping<()>,
+    arguments: ArgumentScrub<()>,
+}
+
+impl<S, P> Governance<S, P> {
+    inner_service_accessors!();
+}
+
+impl<S, P: ToolPolicy> Governance<S, P> {
+    /// What has to be known of `request` when its answer comes; nothing for a call that has no receipt.
+    #[inline]
+    fn admit(&self, request: &mut ToolRequest) -> Result<Option<Pin<Box<Expected<P>>>>, Error> {
+        match request {
+            ToolRequest::List(list) => {
+                let (profile, schemas) = (self.profile.listed(&list.extensions), self.schemas.listed());
+                Ok(Some(Box::pin(Expected::List { profile, schemas })))
+            }
+            ToolRequest::Call(call) => {
+                self.profile.admit(call)?;
+                let expected = self.receipts.admit(call, |governed| Box::pin(Expected::Receipt { governed }))?;
+                self.arguments.scrub(call).map_err(Error::InvalidArguments)?;
+                Ok(expected)
+            }
+        }
+    }
+}
+
+impl<S, P> Service<ToolRequest> for Governance<S, P>
+where
+    S: Service<ToolRequest, Response = ToolResponse>,
+    S::Error: From<Error> + Into<BoxError> + AsRef<dyn error::Error + Send + Sync>,
+    P: ToolPolicy,
+{
+    type Response = ToolResponse;
+    type Error = S::Error;
+    type Future = ResponseFuture<S::Future, S::Error, P>;
+
+    #[inline]
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(cx)
+    }
+
+    #[inline]
+    fn call(&mut self, mut request: ToolRequest) -> Self::Future {
+        match self.admit(&mut request) {
+            Ok(expected) => ResponseFuture { kind: Kind::Inner(self.inner.call(request)), expected },
+            Err(refusal) => {
+                request::discard(request);
+                ResponseFuture { kind: Kind::rejected(refusal.into()), expected: None }
+            }
+        }
+    }
+}
+
+/// What answers a request, unless any result of a call does.
+#[pin_project(project = Projected)]
+enum Expected<P> {
+    List {
+        profile: profile_filter::Listed<P>,
+        schemas: schema_scrub::Listed,
+    },
+    Receipt {
+        #[pin]
+        governed: Governed,
+    },
+}
+
+/// Response future of [`Governance`].
+#[pin_project]
+#[must_use = "futures do nothing unless you `.await` or poll them"]
+pub struct ResponseFuture<F, E, P = Profile> {
+    #[pin]
+    kind: Kind<F, E>,
+    // One word for the calls, nearly all of which need none of it.
+    expected: Option<Pin<Box<Expected<P>>>>,
+}
+
+impl<F, E, P> fmt::Debug for ResponseFuture<F, E, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResponseFuture").finish_non_exhaustive()
+    }
+}
+
+impl<F, E, P> Future for ResponseFuture<F, E, P>
+where
+    F: Future<Output = Result<ToolResponse, E>>,
+    E: From<Error> + Into<BoxError> + AsRef<dyn error::Error + Send + Sync>,
+    P: ToolPolicy,
+{
+    type Output = Result<ToolResponse, E>;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.project();
+        let answer = this.kind.as_mut().poll(cx);
+        let Some(expected) = this.expected else {
+            // Passed on where it is: a response is some hundred bytes, and moving it costs more than looking at it.
+            return match answer {
+                Poll::Ready(Ok(ToolResponse::List(_))) => {
+                    Poll::Ready(Err(Error::UnexpectedResponse(UnexpectedResponse::TO_CALL).into()))
+                }
+                answer => answer,
+            };
+        };
+        match expected.as_mut().project() {
+            Projected::List { profile, schemas } => Poll::Ready(match ready!(answer) {
+                Ok(ToolResponse::List(mut list)) => {
+                    profile.filter(&mut list);
+                    schemas.scrub(&mut list);
+                    Ok(ToolResponse::List(list))
+                }
+                Ok(ToolResponse::Call(_)) => Err(Error::UnexpectedResponse(UnexpectedResponse::TO_LIST).into()),
+                Err(error) => Err(error),
+            }),
+            Projected::Receipt { mut governed } => match answer {
+                Poll::Ready(answer) => Poll::Ready(governed.settle(answer)),
+                Poll::Pending => {
+                    let error = ready!(governed.as_mut().poll_deadline(cx));
+                    // Dropped here and not with the caller's future, so that the call is cancelled now.
+                    this.kind.set(Kind::Rejected(None));
+                    Poll::Ready(Err(error.into()))
+                }
+            },
+        }
     }
 }

@@ -38,7 +38,7 @@ use std::{
 };
 
 use pin_project::pin_project;
-use rmcp::model::{Extensions, ListToolsResult};
+use rmcp::model::{CallToolRequest, Extensions, ListToolsResult};
 use tower_layer::Layer;
 use tower_service::Service;
 
@@ -107,9 +107,22 @@ impl<S, P> ProfileFilter<S, P> {
 
     inner_service_accessors!();
 
+    /// Refuses a call outside the profile.
+    #[inline]
+    pub(crate) fn admit(&self, call: &CallToolRequest) -> Result<(), Error>
+    where
+        P: ToolPolicy,
+    {
+        if allows(&self.policy, &self.names, &call.params.name, &call.extensions) {
+            Ok(())
+        } else {
+            Err(Error::ToolNotAllowed(ToolNotAllowed::new(&call.params.name)))
+        }
+    }
+
     // Apart, so that what a call needs is small enough to be inlined.
     #[cold]
-    fn listed(&self, extensions: &Extensions) -> Listed<P>
+    pub(crate) fn listed(&self, extensions: &Extensions) -> Listed<P>
     where
         P: Clone,
     {
@@ -143,8 +156,7 @@ where
         let list = match &request {
             ToolRequest::List(list) => Some(Box::new(self.listed(&list.extensions))),
             ToolRequest::Call(call) => {
-                if !allows(&self.policy, &self.names, &call.params.name, &call.extensions) {
-                    let refusal = Error::ToolNotAllowed(ToolNotAllowed::new(&call.params.name));
+                if let Err(refusal) = self.admit(call) {
                     request::discard(request);
                     return ResponseFuture { kind: Kind::rejected(refusal.into()), list: None };
                 }
@@ -157,7 +169,7 @@ where
 
 /// What it takes to judge a list when it arrives.
 #[derive(Debug)]
-struct Listed<P> {
+pub(crate) struct Listed<P> {
     policy: P,
     names: ToolNames,
     // The policy may read the caller's profile there, for the list as for a call.
@@ -165,7 +177,7 @@ struct Listed<P> {
 }
 
 impl<P: ToolPolicy> Listed<P> {
-    fn filter(&self, list: &mut ListToolsResult) {
+    pub(crate) fn filter(&self, list: &mut ListToolsResult) {
         list.tools.retain(|tool| allows(&self.policy, &self.names, &tool.name, &self.extensions));
         let mut seen = HashSet::with_capacity(list.tools.len());
         let is_first: Vec<bool> = list.tools.iter().map(|tool| seen.insert(&*tool.name)).collect();

@@ -115,7 +115,7 @@ impl<S> SchemaScrub<S> {
 
     // Apart, so that what a call needs is small enough to be inlined.
     #[cold]
-    fn listed(&self) -> Listed {
+    pub(crate) fn listed(&self) -> Listed {
         Listed { fields: self.fields.clone(), names: self.names.clone() }
     }
 }
@@ -145,13 +145,13 @@ where
 
 /// What it takes to scrub a list when it arrives.
 #[derive(Debug)]
-struct Listed {
+pub(crate) struct Listed {
     fields: HiddenFields,
     names: ToolNames,
 }
 
 impl Listed {
-    fn scrub(&self, list: &mut ListToolsResult) {
+    pub(crate) fn scrub(&self, list: &mut ListToolsResult) {
         if self.fields.scrub_advertised_meta(&mut list.meta).is_err() {
             discard_meta(list);
         }

@@ -143,12 +143,12 @@ impl<S> ReceiptMapping<S> {
 
     inner_service_accessors!();
 
-    /// What has to be known of `request` when its answer comes; nothing for other tools.
+    /// What has to be known of `request` when its answer comes, as `keep` keeps it; nothing for other tools.
     #[inline]
-    fn admit(&self, request: &CallToolRequest) -> Result<Option<Pin<Box<Governed>>>, Error> {
+    pub(crate) fn admit<T>(&self, request: &CallToolRequest, keep: fn(Governed) -> T) -> Result<Option<T>, Error> {
         let params = &request.params;
         if self.names.is_execute_decision(&params.name) {
-            self.govern(params).map(Some)
+            self.govern(params, keep).map(Some)
         } else if self.names.is_look_alike(&params.name) {
             Err(Error::ToolNotAllowed(ToolNotAllowed::new(&params.name)))
         } else {
@@ -157,15 +157,14 @@ impl<S> ReceiptMapping<S> {
     }
 
     #[inline(never)]
-    fn govern(&self, params: &CallToolRequestParams) -> Result<Pin<Box<Governed>>, Error> {
+    fn govern<T>(&self, params: &CallToolRequestParams, keep: fn(Governed) -> T) -> Result<T, Error> {
         if params.input_responses.is_some() || params.request_state.is_some() {
             return Err(Error::InvalidArguments(InvalidArguments::new(InvalidReason::ContinuationRefused)));
         }
         let Some(arguments) = &params.arguments else {
             return Err(Error::InvalidArguments(InvalidArguments::new(InvalidReason::DecisionIdMissing)));
         };
-        let governed = Governed::admit(arguments, params.name.clone(), self.rules).map_err(Error::InvalidArguments)?;
-        Ok(Box::pin(governed))
+        Governed::admit(arguments, params.name.clone(), self.rules).map(keep).map_err(Error::InvalidArguments)
     }
 }
 
@@ -187,7 +186,7 @@ where
     fn call(&mut self, request: ToolRequest) -> Self::Future {
         let expected = match &request {
             ToolRequest::List(_) => Expected::List,
-            ToolRequest::Call(call) => match self.admit(call) {
+            ToolRequest::Call(call) => match self.admit(call, Box::pin) {
                 Ok(None) => Expected::Result,
                 Ok(Some(governed)) => Expected::Receipt(governed),
                 Err(error) => {

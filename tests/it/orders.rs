@@ -11,8 +11,8 @@ use rmcp::{
 };
 use tower::{Layer, ServiceExt as _, util::BoxCloneSyncService};
 use tower_algenta::{
-    ArgumentScrubLayer, BoxError, Error, Profile, ProfileFilterLayer, ReceiptMappingLayer, SchemaScrubLayer,
-    ToolRequest, ToolResponse,
+    ArgumentScrubLayer, BoxError, Error, GovernanceLayer, Profile, ProfileFilterLayer, ReceiptMappingLayer,
+    SchemaScrubLayer, ToolRequest, ToolResponse,
 };
 
 use crate::{
@@ -28,6 +28,8 @@ enum Which {
     Profile,
     Receipts,
     Arguments,
+    /// All four as one layer.
+    All,
 }
 
 const CANONICAL: [Which; 4] = [Which::Schemas, Which::Profile, Which::Receipts, Which::Arguments];
@@ -38,6 +40,7 @@ fn wrap(which: Which, profile: Profile, inner: Boxed) -> Boxed {
         Which::Profile => BoxCloneSyncService::new(ProfileFilterLayer::new(profile).layer(inner)),
         Which::Receipts => BoxCloneSyncService::new(ReceiptMappingLayer::new().layer(inner)),
         Which::Arguments => BoxCloneSyncService::new(ArgumentScrubLayer::new().layer(inner)),
+        Which::All => BoxCloneSyncService::new(GovernanceLayer::new(profile).layer(inner)),
     }
 }
 
@@ -142,6 +145,8 @@ async fn all_orders_agree() {
         for request in requests() {
             for answer in answers() {
                 let expected = seen(&CANONICAL, profile, request.clone(), answer.clone()).await;
+                let as_one = seen(&[Which::All], profile, request.clone(), answer.clone()).await;
+                assert_eq!(as_one, expected, "as one under {profile}: {request:?} answered {answer:?}");
                 for order in &orders {
                     let other = seen(order, profile, request.clone(), answer.clone()).await;
                     assert_eq!(other, expected, "{order:?} under {profile}: {request:?} answered {answer:?}");
@@ -155,7 +160,7 @@ async fn all_orders_agree() {
 
 #[tokio::test]
 async fn a_layer_twice_is_that_layer_once() {
-    for which in CANONICAL {
+    for which in CANONICAL.into_iter().chain([Which::All]) {
         for request in requests() {
             for answer in answers() {
                 let once = seen(&[which], Profile::Execute, request.clone(), answer.clone()).await;
@@ -187,6 +192,7 @@ proptest! {
             futures::executor::block_on(seen_after(order, profile, request.clone(), move || answer.give()))
         };
         let expected = run(&CANONICAL);
+        prop_assert_eq!(&run(&[Which::All]), &expected);
         let orders = orders();
         let other = order.get(&orders);
         prop_assert_eq!(&run(other), &expected, "{:?}", other);
