@@ -206,6 +206,7 @@ where
 
 /// What answers a request, unless any result of a call does.
 #[pin_project(project = Projected)]
+#[expect(clippy::large_enum_variant, reason = "it stands in a box of its own, and no call but an execution has one")]
 enum Expected<P> {
     List {
         profile: profile_filter::Listed<P>,
