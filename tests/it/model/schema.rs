@@ -195,11 +195,12 @@ struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    /// Whether a reference may go: it led nowhere, or to what is gone.
+    /// Whether a reference may go: it led to no schema, or to what is gone.
     fn may_lose(&self, reference: &Value) -> bool {
         let leads = |schema: &Value| {
             let pointer = reference.as_str().and_then(|reference| reference.strip_prefix('#'));
-            pointer.is_some_and(|pointer| schema.pointer(pointer).is_some())
+            let target = pointer.and_then(|pointer| schema.pointer(pointer));
+            target.is_some_and(|target| target.is_object() || target.is_boolean())
         };
         !leads(self.before) || !leads(self.after)
     }
