@@ -80,7 +80,7 @@ async fn the_gateway_loses_no_check() {
     for (revision, mode) in [("2025-11-25", &["--sessions"][..]), ("2026-07-28", &[])] {
         let gateway = Gateway::start(command(
             &[
-                &["--upstream", &server.url, "--listen", "127.0.0.1:0", "--profile", "full", "--single-identity"],
+                &["--upstream", &server.url, "--listen", "127.0.0.1:0", "--profile", "full", "--single-identity"][..],
                 // The suite comes as a page of the server's own origin, and asks for more than tools.
                 &["--allow-origin", "http://127.0.0.1:*", "--pass-through", "prompts,resources,completion"],
                 mode,
@@ -95,7 +95,13 @@ async fn the_gateway_loses_no_check() {
             .filter(|(check, status)| *status == "SUCCESS" && through.get(check).is_none_or(|it| it != "SUCCESS"))
             .collect();
         assert!(lost.is_empty(), "{revision}: {lost:#?}");
-        table += &format!("  {revision}: {} of {}, {} of {}\n", passed(&direct), direct.len(), passed(&through), through.len());
+        table += &format!(
+            "  {revision}: {} of {}, {} of {}\n",
+            passed(&direct),
+            direct.len(),
+            passed(&through),
+            through.len()
+        );
     }
     println!("{table}");
 }

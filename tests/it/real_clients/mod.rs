@@ -39,15 +39,8 @@ async fn play(client: &str, command: impl FnOnce() -> Command) {
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     let played: Value = serde_json::from_str(&out).unwrap_or_else(|error| panic!("{client}: {error}\n{out}\n{err}"));
 
-    let names = [
-        "execute_decision",
-        "get_contract",
-        "log_decision",
-        "plan_decision",
-        "query_data",
-        "recommend",
-        "simulate",
-    ];
+    let names =
+        ["execute_decision", "get_contract", "log_decision", "plan_decision", "query_data", "recommend", "simulate"];
     assert_eq!(played["names"], serde_json::json!(names), "{client}");
     let schemas = played["schemas"].as_str().unwrap();
     assert!(!schemas.contains("override_safety") && !schemas.contains("\"force\""), "{client}: {schemas}");
