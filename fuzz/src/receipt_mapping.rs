@@ -10,7 +10,12 @@ use tower_algenta::{Error, Profile, ReceiptMappingLayer, ToolRequest, ToolRespon
 
 use crate::{
     checks::{Boxed, ask},
-    execution, model, silence,
+    execution,
+    model::{
+        canonical,
+        outcome::{Asked, Call},
+    },
+    silence,
     wire::Answer,
 };
 
@@ -34,7 +39,7 @@ pub fn check(data: &[u8]) -> bool {
         if calls == 1 {
             a_quotation_is_no_denial(&arguments);
         }
-    } else if model::canonical(tool).ends_with("executedecision") {
+    } else if canonical(tool).ends_with("executedecision") {
         assert_eq!(calls, 0, "{tool:?} could be taken for an execution");
         silence::check(&outcome.unwrap_err());
     } else {
@@ -61,22 +66,27 @@ fn end(
     (outcome, received.len())
 }
 
-/// With all knobs tightened, nothing succeeds that didn't before, and only a receipt does.
+/// With all knobs tightened, only a receipt without an override succeeds, and the rest is as in the model.
 fn is_stricter(arguments: &JsonObject, answer: &Answer, outcome: &Result<ToolResponse, Error>) {
     let layer = ReceiptMappingLayer::new().strict(true).on_tool_error(OnToolError::Abort);
-    let (strict, _) = end(&layer, "execute_decision", arguments, answer);
-    match (&strict, outcome) {
-        (Ok(ToolResponse::Call(strict)), Ok(ToolResponse::Call(outcome))) => {
-            let receipt = strict.receipt().expect("P4: only a receipt succeeds");
-            assert!(!receipt.safety_overridden(), "P4: an override that nobody made");
-            assert_eq!(Some(receipt), outcome.receipt());
-        }
-        (Err(error), Ok(_)) => {
-            assert!(matches!(error, Error::ExecutionFailed(_)), "{error:?}");
-            silence::check(error);
-        }
-        (Err(error), Err(outcome)) => assert_eq!(error.to_string(), outcome.to_string()),
-        (strict, outcome) => panic!("P4: {strict:?}, but {outcome:?}"),
+    let (strict, calls) = end(&layer, "execute_decision", arguments, answer);
+    if let Ok(strict) = &strict {
+        let ToolResponse::Call(strict) = strict else { panic!("P4: a list answered an execution") };
+        let Ok(ToolResponse::Call(outcome)) = outcome else { panic!("P4: {outcome:?} without the knobs") };
+        let receipt = strict.receipt().expect("P4: only a receipt succeeds");
+        assert!(!receipt.safety_overridden(), "P4: an override that nobody made");
+        assert_eq!(Some(receipt), outcome.receipt());
+    }
+    if let Err(error) = &strict {
+        silence::check(error);
+    }
+    let arguments = Value::Object(arguments.clone());
+    if let (1, Some(decision_id), Some(webhook_url)) =
+        (calls, arguments["decision_id"].as_str(), arguments["webhook_url"].as_str())
+    {
+        let asked = Asked { decision_id, webhook_url };
+        let call = Call { asked, arguments: &arguments, is_strict: true, aborts: true };
+        execution::ends_as_in_the_model(call, answer, &strict);
     }
 }
 
