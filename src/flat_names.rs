@@ -219,14 +219,13 @@ where
 }
 
 fn flatten(names: &ToolNames, list: &mut ListToolsResult) {
-    list.tools.retain_mut(|tool| match flat(names, &tool.name) {
-        Some(flat) => {
-            tool.name = flat.into();
-            true
+    list.tools.retain_mut(|tool| {
+        let flat = flat(names, &tool.name);
+        let stays = flat.is_some();
+        match flat {
+            Some(flat) => tool.name = flat.into(),
+            None => events::no_flat_name(&tool.name),
         }
-        None => {
-            events::no_flat_name(&tool.name);
-            false
-        }
+        stays
     });
 }
