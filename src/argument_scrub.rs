@@ -42,6 +42,7 @@ use tower_service::Service;
 
 use crate::{
     Error, HiddenFields, Stripped, ToolNames, ToolRequest,
+    audit::StrippedSlot,
     error::{InvalidArguments, InvalidReason},
     events,
     operator::OperatorRepeat,
@@ -132,6 +133,9 @@ impl<S> ArgumentScrub<S> {
         scrubbed?;
         if !stripped.is_empty() {
             events::stripped(&request.params.name, &stripped);
+            if let Some(slot) = request.extensions.get::<StrippedSlot>() {
+                slot.add(&stripped);
+            }
             request.extensions.insert(stripped);
         }
         Ok(())

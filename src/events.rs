@@ -44,6 +44,14 @@ pub(crate) fn no_flat_name(tool: &str) {
     let _ = tool;
 }
 
+/// A record of the audit was not written.
+pub(crate) fn audit_record_lost(error: &std::io::Error, failures: u64) {
+    #[cfg(feature = "tracing")]
+    tracing::error!(target: "tower_algenta", %error, failures, "an audit record was lost");
+    #[cfg(not(feature = "tracing"))]
+    let _ = (error, failures);
+}
+
 /// A receipt says that the safety gates were overridden, and nobody did.
 pub(crate) fn safety_overridden() {
     #[cfg(feature = "tracing")]

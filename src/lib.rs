@@ -21,6 +21,7 @@
 //! - [`GovernanceLayer`] is the four layers in their order, for a tower stack of your own.
 //! - [`ProfileFilter`], [`ArgumentScrub`], [`SchemaScrub`] and [`ReceiptMapping`] are the layers; each has a module with an
 //!   example, and each can be used alone and in any order.
+//! - [`AuditLayer`] keeps a record of every call, and [`FlatNamesLayer`] gives the tools flat names.
 //! - [`Error`] says how a call failed. It is found again under any wrapper by [`Error::find`].
 //! - [`Operator`] is the human's way past a denial; an agent has none.
 //!
@@ -39,7 +40,8 @@
 //! - `webhook-filter`: `WebhookFilter`, a list of hosts that a model may have decisions delivered to.
 //! - `tracing`: events with the target `tower_algenta` for what was stripped, for tools that are dropped as
 //!   duplicates, for their schema or for want of a flat name, and for an override that nobody made; never an
-//!   argument's value, a text of the engine's or a token.
+//!   argument's value, a text of the engine's or a token. And `audit::Events`: an event for each record of an audit.
+//! - `metrics`: `audit::Metrics`, counters and a histogram for the records of an audit.
 //!
 //! Without features there are the layers alone: rmcp's types, no HTTP.
 
@@ -50,6 +52,7 @@
 mod macros;
 
 pub mod argument_scrub;
+pub mod audit;
 #[cfg(feature = "client")]
 pub mod client;
 mod decision;
@@ -86,6 +89,8 @@ pub mod webhook_filter;
 
 #[doc(inline)]
 pub use argument_scrub::{ArgumentScrub, ArgumentScrubLayer};
+#[doc(inline)]
+pub use audit::{Audit, AuditLayer, AuditRecord, AuditSink};
 #[cfg(feature = "client")]
 #[doc(inline)]
 pub use client::{BearerToken, Endpoint, EngineClient};

@@ -247,7 +247,7 @@ async fn a_gateways_client_sees_flat_names_alone() {
     let server = ToolServer::new(flat_stack(Generation::Stateless.connect(&engine.url()).await));
     let server = server.tool_names(ToolNames::flat());
     let (near, far) = tokio::io::duplex(1 << 16);
-    let serving = tokio::spawn(Box::pin(async move { server.serve(far).await }));
+    let serving = tokio::spawn(async move { Box::pin(server.serve(far)).await });
     let client = ().serve(near).await.unwrap();
 
     let listed = client.list_all_tools().await.unwrap();
