@@ -215,6 +215,33 @@ fn a_schema_deeper_than_the_stack_costs_its_tool_and_nothing_else() {
 }
 
 #[test]
+fn what_nothing_is_known_of_is_not_shown() {
+    use rmcp::model::{ListToolsResult, MetaObject};
+    use tower::{Layer as _, ServiceExt as _, service_fn};
+    use tower_algenta::{BoxError, SchemaScrubLayer, ToolRequest, ToolResponse};
+
+    let list = |request: ToolRequest, meta: fn() -> JsonObject| {
+        let engine = service_fn(move |_: ToolRequest| async move {
+            let mut list = ListToolsResult::with_all_items(vec![Tool::new("a", "", JsonObject::new())]);
+            list.meta = Some(MetaObject(meta()));
+            Ok::<_, BoxError>(ToolResponse::List(list))
+        });
+        match futures::executor::block_on(SchemaScrubLayer::new().layer(engine).oneshot(request)).unwrap() {
+            ToolResponse::List(list) => list,
+            ToolResponse::Call(_) => panic!("it passes on what it got"),
+        }
+    };
+    let shallow = || JsonObject::from_iter([("a".to_owned(), json!(1))]);
+    let usual = list(ToolRequest::list(), shallow);
+    assert_eq!((usual.tools.len(), usual.meta), (1, Some(MetaObject(shallow()))));
+    // The tools of a page are judged, and so is its `_meta`, where a list was asked for.
+    let answer_to_a_call = list(ToolRequest::call("simulate", JsonObject::new()), shallow);
+    assert_eq!((answer_to_a_call.tools.len(), answer_to_a_call.meta), (0, None));
+    let too_deep = list(ToolRequest::list(), || deep(200));
+    assert_eq!((too_deep.tools.len(), too_deep.meta), (1, None));
+}
+
+#[test]
 fn of_the_real_list_two_tools_change() {
     let list: Value = serde_json::from_str(include_str!("../data/tools_list.json")).unwrap();
     let mut changed = Vec::new();

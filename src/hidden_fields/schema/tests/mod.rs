@@ -120,6 +120,11 @@ fn what_is_evaluated_no_more_opens_what_is_around_it() {
         kept(json!({"^x-": {}})),
         json!({"allOf": [{"patternProperties": {"^x-": {}}}], "unevaluatedProperties": false})
     );
+    let named = json!({"allOf": [{"properties": {"force": {}}}], "unevaluatedProperties": false});
+    assert_eq!(
+        scrub(SIMULATE, json!({"properties": {"x": named}})),
+        json!({"properties": {"x": {"allOf": [{"properties": {}}]}}})
+    );
     // What a member's value has evaluated is its own.
     assert_eq!(
         scrub(SIMULATE, json!({"properties": {"x": {"properties": {"force": {}}}}, "unevaluatedProperties": false})),

@@ -29,7 +29,8 @@ fn a_value_is_no_name() {
             "force": {},
             "mode": {"const": "force", "pattern": "^(force|soft)$", "enum": ["force"]},
             "x": {"default": {"required": ["force"], "description": "force=true", "Force": 1}},
-            "l": {"contains": {"const": 1}, "maxContains": 2}
+            "l": {"contains": {"const": 1}, "maxContains": 2},
+            "n": {"not": {"const": "force", "pattern": "^force$"}}
         },
         "propertyNames": {"pattern": "^[a-z]+$"}
     });
@@ -39,11 +40,16 @@ fn a_value_is_no_name() {
             "properties": {
                 "mode": {"const": "force", "pattern": "^(force|soft)$", "enum": ["force"]},
                 "x": {"default": {"required": ["force"], "description": "force=true"}},
-                "l": {"contains": {"const": 1}, "maxContains": 2}
+                "l": {"contains": {"const": 1}, "maxContains": 2},
+            "n": {"not": {"const": "force", "pattern": "^force$"}}
             },
             "propertyNames": {"pattern": "^[a-z]+$"}
         })
     );
+    // A name that is not hidden is as good as a value.
+    let names = json!({"propertyNames": {"not": {"const": "a", "pattern": "^x-"}}});
+    let schema = json!({"properties": {"force": {}, "x": names}});
+    assert_eq!(scrub(SIMULATE, schema), json!({"properties": {"x": names}}));
 }
 
 #[test]

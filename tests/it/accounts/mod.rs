@@ -1,5 +1,7 @@
 //! What receipts, denials, failures and refusals tell whoever asks them, and what they print.
 
+mod receipts;
+
 use rmcp::{
     ErrorData,
     model::{
@@ -11,8 +13,8 @@ use rmcp::{
 use serde_json::{Value, json};
 use tower::{Layer as _, ServiceExt as _};
 use tower_algenta::{
-    BoxError, CallOutcome, Error, ExecuteDecision, ExecutionBlocked, ExecutionReceipt, NotADenial, Profile,
-    ReceiptMappingLayer, ToolRequest, ToolResponse, Toolset,
+    BoxError, CallOutcome, Error, ExecuteDecision, ExecutionBlocked, NotADenial, Profile, ReceiptMappingLayer,
+    ToolRequest, ToolResponse, Toolset,
     error::{FailureReason, InvalidReason, UnknownReason},
 };
 
@@ -41,43 +43,6 @@ async fn execution(answer: impl Fn() -> ToolResponse + Clone + Send + Sync + 'st
 }
 
 #[test]
-fn a_receipt_tells_what_the_engine_wrote() {
-    let read = ExecutionReceipt::from_value(&receipt()).unwrap();
-    assert_eq!(read.decision_id(), "d");
-    assert_eq!(read.webhook_url(), "w");
-    assert_eq!(format!("{:>9}", read.status()), "   failed");
-    assert!(!read.is_delivered());
-    assert_eq!(read.response_code(), Some(502));
-    assert_eq!(read.executed_at(), "2026-11-30T00:00:00Z");
-    assert_eq!(read.policy_snapshot_id(), Some("p"));
-    assert_eq!(read.schema_snapshot_id(), Some("s"));
-    assert_eq!(read.manifest_version().as_deref(), Some("3.1"));
-    assert_eq!(read.payload_summary(), Some(&json!({"bytes": 7})));
-    assert_eq!(*read.fields(), object(&receipt()));
-}
-
-#[test]
-fn a_receipt_says_nothing_that_the_engine_did_not() {
-    let least = json!({"decision_id": "d", "webhook_url": "w", "execution_status": "delivered", "executed_at": "now"});
-    let read = ExecutionReceipt::from_value(&least).unwrap();
-    assert_eq!(read.response_code(), None);
-    assert_eq!(read.policy_snapshot_id(), None);
-    assert_eq!(read.schema_snapshot_id(), None);
-    assert_eq!(read.manifest_version(), None);
-    assert_eq!(read.payload_summary(), None);
-    assert!(!read.safety_overridden());
-}
-
-#[test]
-fn what_is_no_receipt_says_what_is_missing() {
-    let error = ExecutionReceipt::from_value(&json!([])).unwrap_err();
-    assert_eq!((error.field(), error.to_string().as_str()), (None, "no receipt"));
-    let error = ExecutionReceipt::from_value(&json!({"decision_id": "d"})).unwrap_err();
-    assert_eq!(error.field(), Some("webhook_url"));
-    assert_eq!(error.to_string(), "an incomplete receipt: `webhook_url` is missing or has another type");
-}
-
-#[test]
 fn a_denial_tells_what_the_engine_wrote_and_prints_the_gate_alone() {
     let body =
         json!({"code": "execution_blocked_quota", "gate": "quota", "message": "m", "override_hint": "h", "x": 1});
@@ -103,34 +68,6 @@ fn what_is_no_denial_says_why() {
     assert_eq!(NotADenial::Absent.to_string(), "no denial");
     assert_eq!(NotADenial::Ambiguous.to_string(), "a denial that is not clear");
     assert_eq!(NotADenial::Unreadable.to_string(), "too large or too deep to read");
-}
-
-#[test]
-fn a_transcript_gives_up_a_receipt_only_if_nothing_in_it_failed() {
-    let read =
-        |result: &CallToolResult| ExecutionReceipt::from_result(result).ok().map(|read| read.decision_id().len());
-    let plain = text(receipt().to_string());
-    assert_eq!(read(&plain), Some(1));
-    let mut failed = plain.clone();
-    failed.is_error = Some(true);
-    assert_eq!(read(&failed), None);
-    let deep = (0..200).fold(json!({}), |inner, _| json!([inner]));
-    for beside in [
-        json!({"error": "m"}),
-        json!({"status_code": 409}),
-        json!({"gate": "confidence"}),
-        json!({"isError": true}),
-        json!({"decision_id": "other", "webhook_url": "w", "execution_status": "failed", "executed_at": "now"}),
-        deep,
-    ] {
-        let mut result = plain.clone();
-        result.structured_content = Some(beside.clone());
-        assert_eq!(read(&result), None, "{beside}");
-    }
-    // A `code` that is no denial's is data.
-    let mut coded = receipt();
-    coded["code"] = json!("A7");
-    assert_eq!(read(&text(coded.to_string())), Some(1));
 }
 
 #[tokio::test]
@@ -226,22 +163,6 @@ async fn what_was_granted_is_not_granted_again() {
     };
     assert_eq!(refused.reason(), InvalidReason::NoOverride);
     assert_eq!(received.len(), 2, "and is not asked again");
-}
-
-#[tokio::test]
-async fn a_completed_call_gives_up_its_parts() {
-    let answer = || text(receipt().to_string());
-    let outcome = execution(move || answer().into()).await.unwrap();
-    assert_eq!(outcome.result(), Some(&answer()));
-    assert_eq!(outcome.receipt().map(ExecutionReceipt::decision_id), Some("d"));
-    assert_eq!(outcome.clone().into_result(), Some(answer()));
-    assert_eq!(outcome.clone().into_receipt(), ExecutionReceipt::from_value(&receipt()).ok());
-    let (response, receipt) = outcome.into_parts();
-    assert!(matches!(response, CallToolResponse::Complete(result) if result == answer()) && receipt.is_some());
-
-    let plain = CallOutcome::from(text("42"));
-    assert_eq!(plain.receipt(), None);
-    assert_eq!(plain.into_receipt(), None);
 }
 
 #[tokio::test]
