@@ -53,6 +53,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "HOST")]
     pub(crate) webhook_host: Vec<String>,
 
+    /// A file that gets a line of JSON for each request; where it can't be written, executions are refused
+    #[arg(long, value_name = "FILE")]
+    pub(crate) audit: Option<PathBuf>,
+
     /// Methods to pass to the engine beside the tools', unread; needs --single-identity
     #[arg(long, value_delimiter = ',', requires = "single_identity")]
     pub(crate) pass_through: Vec<Passed>,
@@ -60,6 +64,10 @@ pub(crate) struct Args {
     /// A prefix that the engine puts before its tools' names
     #[arg(long, value_name = "PREFIX", default_value = "")]
     pub(crate) upstream_prefix: String,
+
+    /// Calls the tools algenta_NAME, for frameworks without namespaces; the engine's prefix is not shown then
+    #[arg(long)]
+    pub(crate) flat_names: bool,
 
     /// Answers a denial with a tool error, for clients that cannot read JSON-RPC errors
     #[arg(long)]

@@ -69,7 +69,9 @@ fn summary(args: &Args, callers: &Callers, upstream: &stack::Upstream) -> String
         methods => format!("tools; past the layers: {methods:?}"),
     };
     format!(
-        "gateway\n  engine   {upstream}\n  callers  {callers}\n  hidden   {}\n  webhooks {webhooks}\n  methods  {passed}",
+        "gateway\n  engine   {upstream}\n  callers  {callers}\n  hidden   {}\n  webhooks {webhooks}\n  methods  {passed}\n  \
+         audit    {}",
         tower_algenta::NEVER_MODEL_FACING.join(", "),
+        args.audit.as_ref().map_or("none".to_owned(), |path| path.display().to_string()),
     )
 }

@@ -1,12 +1,13 @@
 //! The governed stack, and what is under it.
 
-use std::{error::Error, fmt};
+use std::{error::Error, fmt, sync::Arc};
 
 use axum::http::request::Parts;
 use tower::{Service, ServiceBuilder, util::option_layer};
 use tower_algenta::{
-    BoxError, Endpoint, EngineClient, GovernanceLayer, Profile, ProfileFromExtensions, ToolNames, ToolRequest,
-    ToolResponse, ToolServer, WebhookFilterLayer,
+    AuditLayer, BoxError, Endpoint, EngineClient, FlatNamesLayer, GovernanceLayer, Profile, ProfileFromExtensions,
+    ToolNames, ToolRequest, ToolResponse, ToolServer, WebhookFilterLayer,
+    audit::{self, JsonLines},
     client::{ChildProcess, Connections},
     server::OnDenial,
 };
@@ -77,18 +78,30 @@ pub(crate) fn server(
     Box<dyn Error>,
 > {
     let names = ToolNames::prefixed(&*args.upstream_prefix);
+    let flat = args.flat_names.then(|| FlatNamesLayer::new().tool_names(names.clone()));
+    // What stands above the flat names, and the client.
+    let shown = if args.flat_names { ToolNames::flat() } else { names.clone() };
     let webhooks = match &args.webhook_host[..] {
         [] => None,
         hosts => Some(WebhookFilterLayer::new(hosts)?.tool_names(names.clone())),
     };
+    let audit = match &args.audit {
+        None => None,
+        Some(path) => {
+            let lines = JsonLines::append(path).map_err(|error| format!("{}: {error}", path.display()))?;
+            Some(AuditLayer::new(Arc::new(lines)).tool_names(shown.clone()))
+        }
+    };
     let fallback = args.profile;
     let stack = ServiceBuilder::new()
         .map_request(move |request| with_caller(request, fallback))
+        .layer(option_layer(audit))
+        .layer(option_layer(flat))
         .layer(GovernanceLayer::new(ProfileFromExtensions::new()).tool_names(names.clone()))
         .layer(option_layer(webhooks))
         .service(connections.clone());
     let on_denial = if args.denials_as_tool_errors { OnDenial::ToolError } else { OnDenial::Error };
-    let mut server = ToolServer::new(stack).tool_names(names).on_denial(on_denial);
+    let mut server = ToolServer::new(stack).tool_names(shown).on_denial(on_denial);
     if args.has_one_identity() {
         // Without a caller's token, an engine may have nothing to tell.
         server = server.list_changes(connections.watch_list_changes());
@@ -109,6 +122,7 @@ fn with_caller(mut request: ToolRequest, over_stdio: Profile) -> ToolRequest {
     if let Some(caller) = caller {
         let extensions = request.extensions_mut();
         extensions.insert(caller.profile);
+        extensions.insert(audit::Caller::new(caller.name));
         if let Some(token) = caller.token {
             extensions.insert(token);
         }

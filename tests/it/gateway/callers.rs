@@ -141,3 +141,23 @@ async fn a_reload_that_fails_changes_nothing() {
     tokio::time::sleep(std::time::Duration::from_millis(200)).await;
     assert_eq!(count(&gateway).await, 7);
 }
+
+#[tokio::test]
+async fn each_request_is_on_record() {
+    let engine = StubEngine::start().await.unwrap();
+    let file = Scratch::new("audited", &callers(&[("reader", "tok-a", "observe")]));
+    let record = Scratch::new("record", "");
+    let gateway = Gateway::before(&engine, &["--callers", file.path(), "--audit", record.path()]).await;
+    let tools = toolset(&gateway.url, Some("tok-a")).await.unwrap();
+    tools.call("simulate", rmcp::object!({"scenario": "the-scenario"})).await.unwrap();
+    tools.call("log_decision", rmcp::object!({})).await.unwrap_err();
+    // A kill between two records leaves whole lines.
+    drop(gateway);
+    let text = fs::read_to_string(&record.0).unwrap();
+    let lines: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let calls: Vec<_> = (lines.iter().filter(|line| line["mcp.method.name"] == "tools/call"))
+        .map(|line| [&line["enduser.id"], &line["gen_ai.tool.name"], &line["algenta.outcome"]])
+        .collect();
+    assert_eq!(calls, [["reader", "simulate", "allowed"], ["reader", "log_decision", "not_allowed"]]);
+    assert!(!text.contains("the-scenario") && !text.contains("tok-a"), "{text}");
+}

@@ -58,6 +58,28 @@ async fn a_plain_client_lists_and_calls() {
 }
 
 #[tokio::test]
+async fn names_are_flat_before_an_engine_that_prefixes() {
+    let engine = StubEngine::builder().prefix("eu__").start().await.unwrap();
+    let args = ["--profile", "execute", "--upstream-prefix", "eu__", "--flat-names"];
+    let gateway = Gateway::before(&engine, &args).await;
+    let client = plain(&gateway.url).await;
+    let list = client.list_tools(None).await.unwrap();
+    assert!(list.tools.len() == 7 && list.tools.iter().all(|tool| tool.name.starts_with("algenta_")), "{list:?}");
+    let decision = object!({"decision_id": "decision-7", "webhook_url": "https://hooks.example/x", "force": true});
+    let execute =
+        |name: &'static str| client.call_tool(CallToolRequestParams::new(name).with_arguments(decision.clone()));
+    execute("algenta_execute_decision").await.unwrap();
+    let denied = execute("algenta_execute_decision").await.unwrap_err().to_string();
+    assert!(denied.contains("idempotency"), "{denied}");
+    for unknown in ["execute_decision", "eu__execute_decision", "algenta_eu__execute_decision"] {
+        let refused = execute(unknown).await.unwrap_err().to_string();
+        assert!(refused.contains("unknown tool"), "{refused}");
+    }
+    assert_eq!(engine.received().len(), 2);
+    assert_eq!(engine.received()[0].name, "eu__execute_decision");
+}
+
+#[tokio::test]
 async fn it_serves_one_client_over_standard_input() {
     let engine = StubEngine::builder().token("the-engines").start().await.unwrap();
     let url = engine.url();
