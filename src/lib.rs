@@ -24,6 +24,7 @@
 //! - [`AuditLayer`] keeps a record of every call, and [`FlatNamesLayer`] gives the tools flat names.
 //! - [`Error`] says how a call failed. It is found again under any wrapper by [`Error::find`].
 //! - [`Operator`] is the human's way past a denial; an agent has none.
+//! - `ToolServer` (feature `server`) serves a stack to MCP clients in any language; the example `gateway` is one to run.
 //!
 //! # The service
 //!
@@ -36,6 +37,7 @@
 //!
 //! - `client` (default): `Endpoint` and `EngineClient`, an engine over streamable HTTP or any rmcp transport.
 //! - `child-process`: `ChildProcess`, an engine that is started as a child process and talks over its standard input.
+//! - `server`: `ToolServer`, a governed stack for any MCP client.
 //! - `stub`: `StubEngine`, a real MCP server on a real socket for examples and tests.
 //! - `webhook-filter`: `WebhookFilter`, a list of hosts that a model may have decisions delivered to.
 //! - `tracing`: events with the target `tower_algenta` for what was stripped, for tools that are dropped as
