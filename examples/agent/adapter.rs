@@ -63,7 +63,7 @@ pub(crate) async fn tools(toolset: &Toolset) -> Result<ToolServerHandle, BoxErro
 /// It sets the runner's tool context.
 pub(crate) async fn run(runner: AgentRunner) -> Result<PromptResponse, RunError> {
     let ledger = Arc::new(Ledger::default());
-    let outcome = runner.tool_context(ledger.context()).run().await;
+    let outcome = runner.tool_context(ledger.context()).await;
     ledger.settle(outcome)
 }
 
@@ -185,35 +185,40 @@ impl Serve for GovernedTool {
 
     async fn serve(&self, kind: EffectKind, dispatch: Dispatch) -> Reply {
         let ledger = dispatch.scope::<ToolContext>().and_then(|context| context.scope::<Ledger>());
-        Reply::Outcome(match kind {
-            EffectKind::ToolCall { name, args } if name == self.tool.name => {
-                let result = self.call(&args, ledger.as_deref()).await;
-                result.map(|result| Outcome::ToolResult { result })
+        match kind {
+            EffectKind::ToolCall { name, args } if name == self.tool.name => self.call(&args, ledger.as_deref()).await,
+            _ => {
+                let report = ErrorReport::new(ErrorKind::HandlerUnavailable, "this handler serves one tool");
+                Reply::Outcome(Err(report))
             }
-            _ => Err(ErrorReport::new(ErrorKind::HandlerUnavailable, "this handler serves one tool")),
-        })
+        }
     }
 }
 
 impl GovernedTool {
-    async fn call(&self, args: &str, ledger: Option<&Ledger>) -> Result<ToolResult, ErrorReport> {
+    async fn call(&self, args: &str, ledger: Option<&Ledger>) -> Reply {
         if ledger.is_some_and(|ledger| !ledger.lock().failures.is_empty()) {
-            return Err(serve::cancelled());
+            return Reply::Outcome(Err(serve::cancelled()));
         }
         // `null` is how some models write that they have none.
         let Ok(arguments) = serde_json::from_str::<Option<JsonObject>>(args) else {
-            return Ok(ToolResult::failed(ToolExecutionError::invalid_args("the arguments are no JSON object")));
+            return told(ToolResult::failed(ToolExecutionError::invalid_args("the arguments are no JSON object")));
         };
         match self.toolset.call(self.tool.name.clone(), arguments.unwrap_or_default()).await {
             Ok(outcome) => {
                 if let (Some(ledger), Some(receipt)) = (ledger, outcome.receipt()) {
                     ledger.lock().receipts.push(receipt.clone());
                 }
-                Ok(answer(&outcome))
+                told(answer(&outcome))
             }
             Err(error) => failure(error, ledger),
         }
     }
+}
+
+/// What the model is told.
+const fn told(result: ToolResult) -> Reply {
+    Reply::Outcome(Ok(Outcome::ToolResult { result }))
 }
 
 /// What the model reads of an answer.
@@ -240,8 +245,8 @@ fn output(result: &CallToolResult) -> ToolOutput {
 }
 
 /// What the model reads of an error; or the end of the run, for a governed failure and for all that is new.
-fn failure(error: Error, ledger: Option<&Ledger>) -> Result<ToolResult, ErrorReport> {
-    let told = match Error::find(&error) {
+fn failure(error: Error, ledger: Option<&Ledger>) -> Reply {
+    let error = match Error::find(&error) {
         Some(refusal @ Error::ToolNotAllowed(_)) => ToolExecutionError::refused(refusal.to_string()),
         Some(refusal @ Error::InvalidArguments(_)) => ToolExecutionError::invalid_args(refusal.to_string()),
         Some(Error::NotSent(_) | Error::Upstream(_) | Error::UnexpectedResponse(_)) => {
@@ -253,8 +258,8 @@ fn failure(error: Error, ledger: Option<&Ledger>) -> Result<ToolResult, ErrorRep
             if let Some(ledger) = ledger {
                 ledger.lock().failures.push(error);
             }
-            return Err(report);
+            return Reply::Outcome(Err(report));
         }
     };
-    Ok(ToolResult::failed(told))
+    told(ToolResult::failed(error))
 }

@@ -18,6 +18,7 @@ use rig_agent::{
         operation::Finish,
         test_utils::{MockCompletionModel, MockStreamEvent, MockTurn},
     },
+    tool::server::ToolServerHandle,
 };
 use serde_json::{Value, json};
 use tower_algenta::{BoxError, Endpoint, Error, Profile, StubEngine, Toolset};
@@ -37,22 +38,37 @@ pub(crate) async fn story(out: &mut impl Write) -> Result<(), BoxError> {
     let tools = adapter::tools(&toolset).await?;
 
     writeln!(out, "1. Nothing is denied. A tool's own error is the model's to read, and the run goes on.")?;
+    allowed(out, tools.clone()).await?;
+    writeln!(out, "\n2. A gate denies the execution. The run ends there, and the model never learns of it.")?;
+    denied(out, tools.clone()).await?;
+    writeln!(out, "            executions of that decision: {}", engine.executed("decision-low-confidence"))?;
+    writeln!(out, "\n3. The same when streaming, with two executions side by side, of which one is denied.")?;
+    streamed(out, tools).await?;
+
+    toolset.close().await?;
+    engine.shutdown().await;
+    Ok(())
+}
+
+async fn allowed(out: &mut impl Write, tools: ToolServerHandle) -> Result<(), BoxError> {
     let model = MockCompletionModel::from_turns([
         MockTurn::tool_call("1", "simulate", json!({})),
         MockTurn::tool_call("2", "simulate", json!({"scenario": "expand-to-eu"})),
         MockTurn::tool_call("3", "execute_decision", execution("decision-7")),
         MockTurn::text("It pays. The decision is delivered."),
     ]);
-    let agent = AgentBuilder::new(model).tool_server_handle(tools.clone()).build();
+    let agent = AgentBuilder::new(model).tool_server_handle(tools).build();
     let response = adapter::run(agent.prompt("Expand to the EU if it pays.").max_turns(5)).await?;
     transcript(out, response.messages())?;
+    Ok(())
+}
 
-    writeln!(out, "\n2. A gate denies the execution. The run ends there, and the model never learns of it.")?;
+async fn denied(out: &mut impl Write, tools: ToolServerHandle) -> Result<(), BoxError> {
     let model = MockCompletionModel::from_turns([
         MockTurn::tool_call("1", "execute_decision", execution("decision-low-confidence")),
         MockTurn::text("I will find another way."),
     ]);
-    let agent = AgentBuilder::new(model.clone()).tool_server_handle(tools.clone()).build();
+    let agent = AgentBuilder::new(model.clone()).tool_server_handle(tools).build();
     let run = adapter::run(agent.prompt("Deliver the other decision, whatever it takes.").max_turns(5)).await;
     let error = run.err().ok_or("the run was not aborted")?;
     let Some(Error::Denied(denial)) = Error::find(&error) else { return Err(error.into()) };
@@ -63,9 +79,10 @@ pub(crate) async fn story(out: &mut impl Write) -> Result<(), BoxError> {
     writeln!(out, "            the gate, from the typed error: {}", denial.gate())?;
     let (asked, left) = (model.request_count(), model.script().len());
     writeln!(out, "            the model was asked {asked} time, and {left} turn of its script is left")?;
-    writeln!(out, "            executions of that decision: {}", engine.executed("decision-low-confidence"))?;
+    Ok(())
+}
 
-    writeln!(out, "\n3. The same when streaming, with two executions side by side, of which one is denied.")?;
+async fn streamed(out: &mut impl Write, tools: ToolServerHandle) -> Result<(), BoxError> {
     let model = MockCompletionModel::from_stream_turns([[
         MockStreamEvent::tool_call("1", "execute_decision", execution("decision-8")),
         MockStreamEvent::tool_call("2", "execute_decision", execution("decision-low-risk-floor")),
@@ -76,6 +93,7 @@ pub(crate) async fn story(out: &mut impl Write) -> Result<(), BoxError> {
     while let Some(item) = items.next().await {
         match item {
             Ok(MultiTurnStreamItem::ToolCall { tool_call }) => call(out, &tool_call)?,
+            Ok(MultiTurnStreamItem::FinalResponse(_)) => return Err("the run was not aborted".into()),
             Ok(_) => {}
             Err(error) => {
                 for failure in error.failures() {
@@ -87,9 +105,6 @@ pub(crate) async fn story(out: &mut impl Write) -> Result<(), BoxError> {
             }
         }
     }
-
-    toolset.close().await?;
-    engine.shutdown().await;
     Ok(())
 }
 
