@@ -13,8 +13,9 @@ use rmcp::{
 };
 use tower::{Layer as _, Service, service_fn};
 use tower_algenta::{
-    ArgumentScrubLayer, BoxError, ExecutionBlocked, ExecutionReceipt, FlatNamesLayer, GovernanceLayer, HiddenFields,
-    Profile, ProfileFilterLayer, ReceiptMappingLayer, SchemaScrubLayer, ToolRequest, ToolResponse,
+    ArgumentScrubLayer, AuditLayer, BoxError, ExecutionBlocked, ExecutionReceipt, FlatNamesLayer, GovernanceLayer,
+    HiddenFields, Profile, ProfileFilterLayer, ReceiptMappingLayer, SchemaScrubLayer, ToolRequest, ToolResponse,
+    audit::JsonLines,
 };
 
 /// Allocations while `work` runs.
@@ -80,6 +81,16 @@ fn a_clean_call_allocates_nothing() {
     assert_eq!(allocations_of(&mut stack, owned), 0, "a flat name that was read");
     let mut stack = GovernanceLayer::new(Profile::Full).layer(engine(nothing));
     assert_eq!(allocations_of(&mut stack, call("query_batch")), 0, "a tool outside the contract");
+}
+
+/// The tool's name; the extensions' map, its table and the value in it; the slot for what is stripped; what watches.
+#[test]
+fn an_audited_call_allocates_for_its_record() {
+    let lines = AuditLayer::new(JsonLines::new(std::io::sink()));
+    let mut stack = lines.layer(GovernanceLayer::new(Profile::Observe).layer(engine(nothing)));
+    // The first line makes room for the others.
+    allocations_of(&mut stack, ToolRequest::call("simulate", clean()));
+    assert_eq!(allocations_of(&mut stack, ToolRequest::call("simulate", clean())), 6);
 }
 
 #[test]

@@ -18,7 +18,7 @@ use crate::support::{Received, empty_result, recording};
 
 /// Tells the child where its log is.
 const LOG: &str = "TOWER_ALGENTA_TEST_AUDIT_LOG";
-const ROUNDS: u64 = 8;
+const ROUNDS: u64 = 20;
 
 /// The child: it records one execution after the other until it is killed, and says so after each.
 #[test]
