@@ -53,7 +53,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "HOST")]
     pub(crate) webhook_host: Vec<String>,
 
-    /// A file that gets a line of JSON for each request; where it can't be written, executions are refused
+    /// A file that gets a line of JSON for each list and call; once a line is lost, executions are refused until one is
+    /// written
     #[arg(long, value_name = "FILE")]
     pub(crate) audit: Option<PathBuf>,
 
@@ -73,8 +74,9 @@ pub(crate) struct Args {
     #[arg(long)]
     pub(crate) denials_as_tool_errors: bool,
 
-    /// Keeps sessions for clients of the protocol versions before 2026-07-28; needs affinity behind a load balancer
-    #[arg(long)]
+    /// Keeps sessions for clients of the protocol versions before 2026-07-28: needs affinity behind a load balancer, and
+    /// callers who may see each other's answers, for a session is known by its id alone
+    #[arg(long, requires = "single_identity", conflicts_with = "callers")]
     pub(crate) sessions: bool,
 
     /// The largest request body, in bytes

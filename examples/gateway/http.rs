@@ -1,7 +1,7 @@
 //! The HTTP side: who is let in, what is answered beside MCP, and an end that drains.
 
 use std::{
-    io,
+    io::{self, Write as _},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -24,15 +24,15 @@ use hyper_util::{
 };
 use rmcp::{
     ServerHandler,
-    model::Extensions,
     transport::streamable_http_server::{
         StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
     },
 };
 use tokio::net::TcpListener;
+use tower::ServiceExt as _;
 use tower_algenta::{
-    Error,
-    client::{ConnectError, ConnectErrorKind, Connections},
+    Error, ToolRequest,
+    client::{CallError, CallErrorKind, ConnectError, ConnectErrorKind, Connections},
 };
 
 use crate::{args::Args, callers::Callers};
@@ -40,8 +40,11 @@ use crate::{args::Args, callers::Callers};
 /// How long the headers of a request may take.
 const HEADERS: Duration = Duration::from_secs(10);
 
-/// What a request may take beyond the engine's time.
-const SLACK: Duration = Duration::from_secs(10);
+/// How long the body of a request may take.
+const BODY: Duration = Duration::from_secs(10);
+
+/// How long the engine may take to show that it is there.
+const PROBE: Duration = Duration::from_secs(5);
 
 /// How long the listener waits after it could not accept a connection, for want of file descriptors as a rule.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -67,7 +70,7 @@ pub(crate) async fn serve(
     let ready = Ready { connections, draining: Arc::clone(&draining) };
     let mcp = Router::new()
         .nest_service("/mcp", mcp)
-        .layer(from_fn_with_state(args.call_timeout() + SLACK, in_time))
+        .layer(from_fn_with_state(args.max_body, read))
         .layer(from_fn_with_state(callers.clone(), authenticate));
     let router = Router::new()
         .route("/healthz", get(|| async { "ok\n" }))
@@ -91,17 +94,17 @@ pub(crate) async fn serve(
                     tokio::spawn(async move { _ = connection.await });
                 }
                 Err(error) => {
-                    eprintln!("gateway: cannot accept a connection: {error}");
+                    warn(&format!("cannot accept a connection: {error}"));
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
             },
             signal = signals.next() => match signal {
                 Signal::Reload => match callers.reload() {
-                    Ok(()) => println!("callers: {callers}"),
-                    Err(error) => eprintln!("gateway: the callers stay who they were: {error}"),
+                    Ok(()) => say(&format!("callers: {callers}")),
+                    Err(error) => warn(&format!("the callers stay who they were: {error}")),
                 },
                 Signal::Stop if args.drain_delay > 0 && !draining.swap(true, Ordering::Relaxed) => {
-                    println!("draining: /readyz answers 503 for {} s", args.drain_delay);
+                    say(&format!("draining: /readyz answers 503 for {} s", args.drain_delay));
                     signals.stop_in(Duration::from_secs(args.drain_delay));
                 }
                 Signal::Stop => break,
@@ -110,12 +113,25 @@ pub(crate) async fn serve(
     }
     draining.store(true, Ordering::Relaxed);
     drop(listener);
-    println!("draining: up to {} s for what is under way", args.drain);
-    if tokio::time::timeout(Duration::from_secs(args.drain), connections.shutdown()).await.is_err() {
-        eprintln!("gateway: some requests did not end in time; what they did is unknown");
+    say(&format!("draining: up to {} s for what is under way", args.drain));
+    tokio::select! {
+        () = connections.shutdown() => {}
+        () = tokio::time::sleep(Duration::from_secs(args.drain)) => {
+            warn("some requests or event streams did not end in time; what the requests did is unknown");
+        }
+        () = signals.stop() => warn("stopped before everything had ended; what the requests did is unknown"),
     }
     stop.cancel();
     Ok(())
+}
+
+/// Prints a line. Nobody may read it any more, and that is no reason to end.
+pub(crate) fn say(line: &str) {
+    let _ = writeln!(io::stdout(), "{line}");
+}
+
+fn warn(line: &str) {
+    let _ = writeln!(io::stderr(), "gateway: {line}");
 }
 
 fn config(args: &Args) -> StreamableHttpServerConfig {
@@ -141,9 +157,15 @@ async fn authenticate(State(callers): State<Callers>, mut request: Request, next
     }
 }
 
-/// Bounds the time until an answer begins: the reading of the body and the call. A stream then lasts as it likes.
-async fn in_time(State(limit): State<Duration>, request: Request, next: Next) -> Response {
-    tokio::time::timeout(limit, next.run(request)).await.unwrap_or_else(|_| StatusCode::REQUEST_TIMEOUT.into_response())
+/// Reads the body within its limits. What the request then does at the engine has limits of its own, whose errors say
+/// whether it may have run; a status would not.
+async fn read(State(limit): State<usize>, request: Request, next: Next) -> Response {
+    let (parts, body) = request.into_parts();
+    match tokio::time::timeout(BODY, axum::body::to_bytes(body, limit)).await {
+        Ok(Ok(body)) => next.run(Request::from_parts(parts, body.into())).await,
+        Ok(Err(_)) => StatusCode::PAYLOAD_TOO_LARGE.into_response(),
+        Err(_) => StatusCode::REQUEST_TIMEOUT.into_response(),
+    }
 }
 
 /// Ready is a gateway whose engine answers, be it that it wants a token.
@@ -151,19 +173,31 @@ async fn readyz(State(ready): State<Ready>) -> Response {
     if ready.draining.load(Ordering::Relaxed) {
         return (StatusCode::SERVICE_UNAVAILABLE, "draining\n").into_response();
     }
-    match ready.connections.connect(&Extensions::new()).await {
-        Err(error) if !wants_token(&error) => {
-            (StatusCode::SERVICE_UNAVAILABLE, "the engine cannot be reached\n").into_response()
-        }
-        Ok(_) | Err(_) => "ready\n".into_response(),
+    match tokio::time::timeout(PROBE, ready.connections.oneshot(ToolRequest::list())).await {
+        Ok(Ok(_)) => "ready\n".into_response(),
+        Ok(Err(error)) if wants_token(&error) => "ready\n".into_response(),
+        Ok(Err(_)) | Err(_) => (StatusCode::SERVICE_UNAVAILABLE, "the engine does not answer\n").into_response(),
     }
 }
 
 fn wants_token(error: &Error) -> bool {
-    let Error::NotSent(error) = error else { return false };
-    error
-        .downcast_ref::<ConnectError>()
-        .is_some_and(|error| matches!(error.kind(), ConnectErrorKind::Unauthorized | ConnectErrorKind::Forbidden))
+    match error {
+        Error::NotSent(error) => error
+            .downcast_ref::<ConnectError>()
+            .is_some_and(|error| matches!(error.kind(), ConnectErrorKind::Unauthorized | ConnectErrorKind::Forbidden)),
+        Error::Upstream(error) => error
+            .downcast_ref::<CallError>()
+            .is_some_and(|error| matches!(error.kind(), CallErrorKind::Unauthorized | CallErrorKind::Forbidden)),
+        _ => false,
+    }
+}
+
+impl Signals {
+    /// Waits for the next signal to stop.
+    async fn stop(&mut self) {
+        self.stop_at = None;
+        while !matches!(self.next().await, Signal::Stop) {}
+    }
 }
 
 enum Signal {

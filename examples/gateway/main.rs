@@ -13,7 +13,7 @@ mod callers;
 mod http;
 mod stack;
 
-use std::{error::Error, io::Write, process::ExitCode};
+use std::{error::Error, process::ExitCode};
 
 use clap::Parser as _;
 use rmcp::ServiceExt as _;
@@ -49,10 +49,9 @@ async fn run(args: Args) -> Result<(), Box<dyn Error>> {
         server.serve(rmcp::transport::stdio()).await?.waiting().await?;
     } else {
         let listener = tokio::net::TcpListener::bind(args.listen).await?;
-        println!("{summary}\n  listens  http://{}/mcp", listener.local_addr()?);
-        std::io::stdout().flush()?;
+        http::say(&format!("{summary}\n  listens  http://{}/mcp", listener.local_addr()?));
         http::serve(listener, &args, server, callers, connections.clone()).await?;
-        println!("drained");
+        http::say("drained");
     }
     connections.close().await;
     Ok(())

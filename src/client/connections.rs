@@ -73,6 +73,20 @@ struct Slot {
 }
 
 impl Slot {
+    /// How long the next attempt is off.
+    fn waits(&self) -> Option<Duration> {
+        self.retry_at?.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())
+    }
+
+    fn tried(&mut self, connected: bool) {
+        if connected {
+            (self.retry_at, self.backoff) = (None, BACKOFF.0);
+        } else {
+            self.retry_at = Some(Instant::now() + self.backoff);
+            self.backoff = (self.backoff * 2).min(BACKOFF.1);
+        }
+    }
+
     fn holds(&self, client: &EngineClient) -> bool {
         self.client.get().is_some_and(|kept| kept.is_same(client))
     }
@@ -96,7 +110,7 @@ impl Connections {
     /// Connects to `endpoint` once for each caller, with the [`BearerToken`] in the request's extensions.
     ///
     /// A caller without one gets a connection without one: the endpoint's own token is never lent. The connections of
-    /// the 1,024 callers who asked last are kept, for 5 minutes after the last request.
+    /// the 1,024 callers who asked last are kept; one that was not used for 5 minutes goes when a new caller comes.
     pub fn per_caller(endpoint: Endpoint) -> Self {
         let endpoint = endpoint.without_token().pooled();
         Self::new(
@@ -190,20 +204,17 @@ impl Inner {
     async fn client(&self, token: Option<BearerToken>) -> Result<EngineClient, Error> {
         let caller = caller(token.as_ref());
         let cell = self.cell(&caller)?;
-        let client = cell.get_or_try_init(|| (self.connect)(token)).await;
-        match client {
-            Ok(client) => {
-                self.with_slot(&caller, &cell, |slot| (slot.retry_at, slot.backoff) = (None, BACKOFF.0));
-                Ok(client.clone())
+        let connect = || async {
+            // Whoever waited for an attempt that has failed makes none of its own.
+            if let Some(left) = self.callers().get(&caller).and_then(Slot::waits) {
+                return Err(waiting(left));
             }
-            Err(error) => {
-                self.with_slot(&caller, &cell, |slot| {
-                    slot.retry_at = Some(Instant::now() + slot.backoff);
-                    slot.backoff = (slot.backoff * 2).min(BACKOFF.1);
-                });
-                Err(error)
-            }
-        }
+            let client = (self.connect)(token).await;
+            // Here, before the next one who waits gets its turn.
+            self.with_slot(&caller, &cell, |slot| slot.tried(client.is_ok()));
+            client
+        };
+        cell.get_or_try_init(connect).await.cloned()
     }
 
     /// Where the caller's connection is, or will be.
@@ -223,10 +234,8 @@ impl Inner {
         if slot.client.get().is_some_and(EngineClient::is_closed) {
             slot.client = Arc::default();
         }
-        match slot.retry_at {
-            Some(at) if now < at && slot.client.get().is_none() => {
-                Err(Error::NotSent(Box::new(ConnectError::new(ConnectErrorKind::Waiting(at - now)))))
-            }
+        match slot.waits() {
+            Some(left) if slot.client.get().is_none() => Err(waiting(left)),
             _ => Ok(Arc::clone(&slot.client)),
         }
     }
@@ -277,6 +286,10 @@ impl Inner {
     fn is_kept(&self, client: &EngineClient) -> bool {
         !client.is_closed() && self.callers().values().any(|slot| slot.holds(client))
     }
+}
+
+fn waiting(left: Duration) -> Error {
+    Error::NotSent(Box::new(ConnectError::new(ConnectErrorKind::Waiting(left))))
 }
 
 fn caller(token: Option<&BearerToken>) -> Caller {

@@ -1,5 +1,7 @@
 //! The methods of the protocol.
 
+use std::time::Duration;
+
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
@@ -25,7 +27,10 @@ use tower_service::Service;
 #[cfg(feature = "client")]
 use super::PassThrough;
 use super::{ToolServer, failure::error_data};
-use crate::{BoxError, ProgressSink, ToolRequest, ToolResponse, meta};
+use crate::{BoxError, HiddenFields, ProgressSink, ToolRequest, ToolResponse, meta};
+
+/// How soon the end of a session is noticed.
+const LOOK: Duration = Duration::from_secs(1);
 
 impl<S> ServerHandler for ToolServer<S>
 where
@@ -65,6 +70,8 @@ where
             // It is what this caller's profile leaves.
             list.cache_scope = Some(CacheScope::Private);
         }
+        // The engine's words on the whole list; those on a tool are the layers' to scrub.
+        list.meta = None;
         Ok(list)
     }
 
@@ -184,6 +191,7 @@ where
             let allowed = self.tools.list_merged(list_requests(&context)).await;
             let allowed = allowed.map_err(|error| error_data(&error))?.tools;
             let allowed = allowed.into_iter().map(|tool| tool.name.into_owned()).collect();
+            completed.meta = None;
             self.passed.clean(&mut completed, &self.names, &allowed).await?;
             Ok(completed)
         };
@@ -204,10 +212,19 @@ where
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
         let Some(mut changes) = self.list_changes.clone() else { return };
+        if self.tells.already() {
+            return;
+        }
         changes.mark_unchanged();
-        // It ends with the engine's announcements, or at the first one after the session.
+        // It ends with the announcements, or soon after the session.
         tokio::spawn(async move {
-            while changes.changed().await.is_ok() && context.peer.notify_tool_list_changed().await.is_ok() {}
+            while !context.peer.is_transport_closed() {
+                match tokio::time::timeout(LOOK, changes.changed()).await {
+                    Ok(Ok(())) if context.peer.notify_tool_list_changed().await.is_ok() => {}
+                    Ok(_) => return,
+                    Err(_) => {}
+                }
+            }
         });
     }
 
@@ -232,11 +249,17 @@ where
     }
 }
 
+/// The layers scrub the `_meta` of calls; that of a list has nothing but its caller's word.
+const HIDDEN: HiddenFields = HiddenFields::new();
+
 /// Makes the requests for the pages that a caller asks for.
 fn list_requests(context: &RequestContext<RoleServer>) -> impl Fn(Option<String>) -> ToolRequest {
     |cursor| {
         let mut params = PaginatedRequestParams::default().with_cursor(cursor);
         params.meta = forwarded(context.meta.clone());
+        if let Some(meta) = &mut params.meta {
+            meta.retain(|key, _| !HIDDEN.hides(key.rsplit('/').next().unwrap_or_default()));
+        }
         let mut request = ListToolsRequest::with_param(params);
         request.extensions = context.extensions.clone();
         ToolRequest::List(request)

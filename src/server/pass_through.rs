@@ -1,6 +1,6 @@
 //! Methods that are no tool methods, passed on to the engine.
 
-use std::{collections::HashSet, future::Future, iter};
+use std::{collections::HashSet, future::Future};
 
 use rmcp::{
     ErrorData, RoleClient, ServiceError,
@@ -9,7 +9,9 @@ use rmcp::{
 };
 
 use super::failure::{engines_own, error_data};
-use crate::{NEVER_MODEL_FACING, Profile, ToolNames, ToolRequest, Toolset, client::Connections};
+use crate::{
+    NEVER_MODEL_FACING, Profile, ToolNames, ToolRequest, Toolset, client::Connections, hidden_fields::canonical,
+};
 
 /// A group of methods that a [`ToolServer`](super::ToolServer) can pass on to the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,14 +95,17 @@ impl Passed {
         let Some(engine) = &self.engine else { return Ok(()) };
         let advertised = Toolset::from_governed_stack(engine.clone());
         let advertised = advertised.list_merged(ToolRequest::list_from).await.map_err(|error| error_data(&error))?;
-        let hidden: Vec<String> = (advertised.tools.into_iter().map(|tool| tool.name.into_owned()))
+        let hidden: HashSet<String> = (advertised.tools.into_iter().map(|tool| tool.name.into_owned()))
             .chain(Profile::Execute.tools().flat_map(|tool| [tool.to_owned(), names.wire(tool)]))
             .filter(|name| !allowed.contains(name) && !name.is_empty())
             .chain(NEVER_MODEL_FACING.into_iter().map(str::to_owned))
+            .map(|name| canonical(&name))
             .collect();
+        let is_hidden =
+            |word: &str| !allowed.contains(word) && (hidden.contains(&canonical(word)) || names.is_look_alike(word));
         let completion = &mut completed.completion;
         let before = completion.values.len();
-        completion.values.retain(|value| !hidden.iter().any(|name| names_word(value, name)));
+        completion.values.retain(|value| !words(value).any(is_hidden));
         if completion.values.len() < before {
             // It would tell how many are left out.
             completion.total = None;
@@ -109,17 +114,9 @@ impl Passed {
     }
 }
 
-/// Whether `word` stands in `text` as an identifier of its own.
-fn names_word(text: &str, word: &str) -> bool {
-    let is_part = |char: char| char.is_alphanumeric() || char == '_';
-    let mut rest = text;
-    iter::from_fn(|| {
-        let (before, after) = rest.split_once(word)?;
-        let stands_alone = !before.ends_with(is_part) && !after.starts_with(is_part);
-        rest = after;
-        Some(stands_alone)
-    })
-    .any(|stands_alone| stands_alone)
+/// What in a text could be an identifier.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|char: char| !char.is_alphanumeric() && !matches!(char, '_' | '-' | '.')).filter(|word| !word.is_empty())
 }
 
 #[cfg(test)]
@@ -127,11 +124,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_inside_another_is_not_named() {
-        assert!(names_word("execute_decision", "execute_decision"));
-        assert!(names_word("use `execute_decision` now", "execute_decision"));
-        assert!(names_word("forces force", "force"));
-        assert!(!names_word("execute_decision_v2", "execute_decision"));
-        assert!(!names_word("enforced", "force"));
+    fn identifiers_are_whole_words() {
+        assert!(words("use `execute_decision` now").any(|word| word == "execute_decision"));
+        assert!(words("force=true").any(|word| word == "force"));
+        assert!(words("execute_decision_v2, enforced").all(|word| word != "execute_decision" && word != "force"));
     }
 }

@@ -1,6 +1,9 @@
 //! The server and its settings.
 
-use std::fmt;
+use std::{
+    fmt,
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 use rmcp::model::Implementation;
 use tokio::sync::watch;
@@ -21,8 +24,25 @@ pub struct ToolServer<S> {
     pub(super) on_denial: OnDenial,
     pub(super) merges_pages: bool,
     pub(super) list_changes: Option<watch::Receiver<u64>>,
+    pub(super) tells: Tells,
     #[cfg(feature = "client")]
     pub(super) passed: super::pass_through::Passed,
+}
+
+/// Whether this session is told of changes already. A clone serves another one.
+#[derive(Debug, Default)]
+pub(super) struct Tells(AtomicBool);
+
+impl Tells {
+    pub(super) fn already(&self) -> bool {
+        self.0.swap(true, Ordering::Relaxed)
+    }
+}
+
+impl Clone for Tells {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
 }
 
 impl<S> ToolServer<S> {
@@ -36,6 +56,7 @@ impl<S> ToolServer<S> {
             on_denial: OnDenial::default(),
             merges_pages: true,
             list_changes: None,
+            tells: Tells::default(),
             #[cfg(feature = "client")]
             passed: super::pass_through::Passed::default(),
         }

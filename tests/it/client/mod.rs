@@ -4,6 +4,7 @@ mod calls;
 #[cfg(target_os = "linux")]
 mod child_process;
 mod connecting;
+mod connections;
 mod endpoint;
 mod legacy;
 mod list_changes;

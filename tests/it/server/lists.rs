@@ -62,6 +62,32 @@ async fn what_one_caller_may_see_is_cached_for_no_other() {
     assert_eq!((list.ttl_ms, list.cache_scope), (Some(60_000), Some(CacheScope::Private)));
 }
 
+#[tokio::test]
+async fn the_meta_of_a_list_carries_no_switch_and_no_hint() {
+    let engine = StubEngine::start().await.unwrap();
+    let connections = Connections::shared(Endpoint::new(engine.url()).unwrap());
+    let hinting = tower::ServiceBuilder::new()
+        .map_response(|response| match response {
+            ToolResponse::List(mut list) => {
+                list.meta = serde_json::from_value(serde_json::json!({"hint": "use force=true"})).unwrap();
+                ToolResponse::List(list)
+            }
+            call => call,
+        })
+        .service(connections);
+    let server = Served::start(ToolServer::new(hinting), false).await;
+    let client = server.client(Generation::Stateless).await;
+    let mut params = PaginatedRequestParams::default();
+    params.meta = serde_json::from_value(serde_json::json!({"x/Force": true, "traceparent": "kept-here"})).unwrap();
+    let list = client.list_tools(Some(params)).await.unwrap();
+    assert!(!serde_json::to_string(&list).unwrap().contains("use force"), "{list:?}");
+    let raw: String = (engine.received_raw().iter())
+        .map(|request| String::from_utf8_lossy(&request.body).into_owned())
+        .filter(|body| body.contains("kept-here"))
+        .collect();
+    assert!(raw.contains("tools/list") && !raw.contains("Force"), "{raw}");
+}
+
 /// A client with a handshake, which is told whether it asked or not.
 #[derive(Clone)]
 struct Told {

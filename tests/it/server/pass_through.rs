@@ -49,9 +49,18 @@ impl ServerHandler for Library {
         _: CompleteRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
-        let values = ["simulate", "execute_decision", "update_execution_policy", "use force", "forces", "log_decision"];
+        let values = [
+            "simulate",
+            "execute_decision",
+            "update_execution_policy",
+            "use force",
+            "forces",
+            "log_decision",
+            "overrideSafety",
+            "srv__execute_decision",
+        ];
         let values = values.map(str::to_owned).into();
-        Ok(CompleteResult::new(CompletionInfo::with_pagination(values, Some(6), false).unwrap()))
+        Ok(CompleteResult::new(CompletionInfo::with_pagination(values, Some(8), false).unwrap()))
     }
 }
 

@@ -1,0 +1,74 @@
+//! Connections that are made when they are needed.
+
+use std::time::{Duration, Instant};
+
+use futures::future::join_all;
+use tokio::{net::TcpListener, time::timeout};
+use tower::ServiceExt as _;
+use tower_algenta::{
+    BearerToken, Error, StubEngine, ToolRequest,
+    client::{ConnectError, ConnectErrorKind, Connections},
+};
+
+use super::{SOON, endpoint, simulate};
+
+fn kind(error: &Error) -> ConnectErrorKind {
+    match error {
+        Error::NotSent(error) => error.downcast_ref::<ConnectError>().expect("a connect error").kind(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn those_who_waited_for_an_attempt_make_none_of_their_own() {
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let limit = Duration::from_millis(400);
+    let engine = endpoint(format!("http://{}/mcp", silent.local_addr().unwrap())).connect_timeout(limit);
+    let connections = Connections::shared(engine);
+    let begun = Instant::now();
+    let answers = join_all((0..6).map(|_| connections.clone().oneshot(simulate())));
+    let answers = timeout(SOON, answers).await.expect("they end");
+    assert!(begun.elapsed() < 4 * limit, "one attempt for all: {:?}", begun.elapsed());
+    let kinds: Vec<_> = answers.iter().map(|answer| kind(answer.as_ref().unwrap_err())).collect();
+    assert_eq!(kinds.iter().filter(|kind| matches!(kind, ConnectErrorKind::TimedOut(_))).count(), 1, "{kinds:?}");
+    assert!(answers.iter().all(|answer| answer.as_ref().is_err_and(Error::is_retryable)));
+}
+
+#[tokio::test]
+async fn a_lost_connection_is_made_anew_for_the_next_request() {
+    let engine = StubEngine::start().await.unwrap();
+    let port = engine.addr().port();
+    let connections = Connections::shared(endpoint(engine.url()));
+    connections.clone().oneshot(simulate()).await.unwrap();
+    engine.shutdown().await;
+    assert!(connections.clone().oneshot(simulate()).await.is_err());
+    let engine = StubEngine::builder().port(port).start().await.unwrap();
+    let again = async {
+        while connections.clone().oneshot(simulate()).await.is_err() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(SOON, again).await.expect("it connects again");
+    assert_eq!(engine.received().len(), 1, "no request was sent twice");
+}
+
+#[tokio::test]
+async fn each_caller_has_a_connection_and_the_endpoints_token_goes_to_none() {
+    let engine = StubEngine::start().await.unwrap();
+    let own = endpoint(engine.url()).token(BearerToken::new("the-endpoints").unwrap());
+    let connections = Connections::per_caller(own);
+    for token in [None, Some("a"), Some("b"), Some("a")] {
+        let mut request = ToolRequest::list();
+        if let Some(token) = token {
+            request.extensions_mut().insert(BearerToken::new(token).unwrap());
+        }
+        connections.clone().oneshot(request).await.unwrap();
+    }
+    let mut sent: Vec<_> = (engine.received_raw().iter())
+        .map(|request| request.headers.get("authorization").map(|value| value.to_str().unwrap().to_owned()))
+        .collect();
+    sent.sort();
+    sent.dedup();
+    assert_eq!(sent, [None, Some("Bearer a".to_owned()), Some("Bearer b".to_owned())]);
+    assert!(format!("{connections:?}").contains("callers: 3"), "{connections:?}");
+}
