@@ -31,8 +31,8 @@ impl HiddenFields {
         let found = Seek { fields: self }.deserialize(&mut parser).and_then(|found| parser.end().map(|()| found));
         match found {
             // Under `arbitrary_precision` the parser presents every number as a map with a private key, which stands
-            // nowhere in the text.
-            Ok(found) if found.name || found.private && self.names_a_member(text) => Text::Hidden,
+            // nowhere in the text. What parses has its names in double quotes.
+            Ok(found) if found.name || found.private && self.names_a_member_in(text, '"') => Text::Hidden,
             Err(_) if self.names_a_member(text) => Text::Doubtful,
             Ok(_) | Err(_) => Text::Clean,
         }
@@ -42,16 +42,18 @@ impl HiddenFields {
     ///
     /// In a broken text nobody knows which quote opens a string, so each one is taken for an opening one.
     fn names_a_member(&self, text: &str) -> bool {
-        ['"', '\''].into_iter().any(|quote| {
-            let mut quotes = unescaped(text, quote).peekable();
-            while let Some(open) = quotes.next() {
-                let Some(&close) = quotes.peek() else { return false };
-                if text[close + 1..].trim_start().starts_with(':') && self.hides(&decoded(&text[open + 1..close])) {
-                    return true;
-                }
+        ['"', '\''].into_iter().any(|quote| self.names_a_member_in(text, quote))
+    }
+
+    fn names_a_member_in(&self, text: &str, quote: char) -> bool {
+        let mut quotes = unescaped(text, quote).peekable();
+        while let Some(open) = quotes.next() {
+            let Some(&close) = quotes.peek() else { return false };
+            if text[close + 1..].trim_start().starts_with(':') && self.hides(&decoded(&text[open + 1..close])) {
+                return true;
             }
-            false
-        })
+        }
+        false
     }
 }
 
