@@ -17,8 +17,8 @@ use tower_algenta::{
 use crate::support::{Received, empty_result, object, recording};
 
 /// What is left of `arguments`, or why the call is refused.
-fn scrubbed(fields: &HiddenFields, tool: &str, arguments: Value) -> Result<Value, InvalidReason> {
-    let mut arguments = object(&arguments);
+fn scrubbed(fields: &HiddenFields, tool: &str, arguments: &Value) -> Result<Value, InvalidReason> {
+    let mut arguments = object(arguments);
     fields.scrub_arguments(tool, &mut arguments).map_err(|error| error.reason())?;
     Ok(Value::Object(arguments))
 }
@@ -27,11 +27,11 @@ fn scrubbed(fields: &HiddenFields, tool: &str, arguments: Value) -> Result<Value
 fn a_hidden_field_can_cost_the_call() {
     let refuse = HiddenFields::new().on_hidden(OnHidden::Refuse);
     for arguments in [json!({"force": false}), json!({"a": {"Force": 1}}), json!({"a": "{\"force\": 1}"})] {
-        assert_eq!(scrubbed(&refuse, "query_batch", arguments), Err(InvalidReason::HiddenField));
+        assert_eq!(scrubbed(&refuse, "query_batch", &arguments), Err(InvalidReason::HiddenField));
     }
     let clean = json!({"a": {"b": 1}, "c": "{}"});
-    assert_eq!(scrubbed(&refuse, "query_batch", clean.clone()), Ok(clean));
-    assert_eq!(scrubbed(&HiddenFields::new(), "query_batch", json!({"force": 1, "a": 2})), Ok(json!({"a": 2})));
+    assert_eq!(scrubbed(&refuse, "query_batch", &clean), Ok(clean));
+    assert_eq!(scrubbed(&HiddenFields::new(), "query_batch", &json!({"force": 1, "a": 2})), Ok(json!({"a": 2})));
 }
 
 #[tokio::test]
@@ -52,9 +52,9 @@ fn names_can_be_exact() {
     let exact = HiddenFields::new().matching(Matching::Exact);
     let arguments =
         json!({"force": 1, "Force": 2, "ｆｏｒｃｅ": 3, "override_safety": 4, "$serde_json::private::x": 5});
-    assert_eq!(scrubbed(&exact, "query_batch", arguments), Ok(json!({"Force": 2, "ｆｏｒｃｅ": 3})));
+    assert_eq!(scrubbed(&exact, "query_batch", &arguments), Ok(json!({"Force": 2, "ｆｏｒｃｅ": 3})));
     let added = exact.with_field("größe");
-    assert_eq!(scrubbed(&added, "query_batch", json!({"größe": 1, "Größe": 2})), Ok(json!({"Größe": 2})));
+    assert_eq!(scrubbed(&added, "query_batch", &json!({"größe": 1, "Größe": 2})), Ok(json!({"Größe": 2})));
 }
 
 #[test]
@@ -68,8 +68,8 @@ fn a_setting_leaves_the_others_alone() {
         .with_field("token");
     assert_eq!(fields.iter().collect::<Vec<_>>(), ["force", "override_safety", "secret", "token"]);
     assert!(fields.hides("secret") && fields.hides("token") && !fields.hides("Secret"));
-    assert_eq!(scrubbed(&fields, "query_batch", json!({"secret": 1})), Ok(json!({})));
-    assert_eq!(scrubbed(&fields, "query_batch", json!({"a": {"secret": 1}})), Err(InvalidReason::HiddenFieldNested));
+    assert_eq!(scrubbed(&fields, "query_batch", &json!({"secret": 1})), Ok(json!({})));
+    assert_eq!(scrubbed(&fields, "query_batch", &json!({"a": {"secret": 1}})), Err(InvalidReason::HiddenFieldNested));
     let mut tool = rmcp::model::Tool::new("x", "secret: what is said stays", JsonObject::new());
     assert_eq!(fields.scrub_tool("x", &mut tool), Ok(false));
 
@@ -80,9 +80,9 @@ fn a_setting_leaves_the_others_alone() {
         .nested(Nested::Keep)
         .matching(Matching::Exact)
         .with_field("secret");
-    assert_eq!(scrubbed(&fields, "query_batch", json!({"secret": 1})), Err(InvalidReason::HiddenField));
-    assert_eq!(scrubbed(&fields, "query_batch", json!({"a": {"secret": 1}})), Ok(json!({"a": {"secret": 1}})));
-    assert_eq!(scrubbed(&fields, "query_batch", json!({"Secret": 1})), Ok(json!({"Secret": 1})));
+    assert_eq!(scrubbed(&fields, "query_batch", &json!({"secret": 1})), Err(InvalidReason::HiddenField));
+    assert_eq!(scrubbed(&fields, "query_batch", &json!({"a": {"secret": 1}})), Ok(json!({"a": {"secret": 1}})));
+    assert_eq!(scrubbed(&fields, "query_batch", &json!({"Secret": 1})), Ok(json!({"Secret": 1})));
     assert_eq!(fields.scrub_tool("x", &mut tool), Ok(false));
 }
 

@@ -278,5 +278,5 @@ async fn an_error_prints_its_source_only_where_it_is_not_governed() {
     let error = Error::from(ReceiptMappingLayer::new().layer(engine).oneshot(call).await.unwrap_err());
     let Error::OutcomeUnknown(unknown) = &error else { panic!("{error:?}") };
     assert_eq!(unknown.error().map(ToString::to_string).as_deref(), Some("secret"));
-    assert_eq!(failed(error).2, false);
+    assert!(!failed(error).2);
 }
