@@ -109,10 +109,10 @@ pub use hidden_fields::{HiddenFields, Matching, NEVER_MODEL_FACING, Nested, OnHi
 #[doc(inline)]
 pub use operator::Operator;
 pub use profile::{ParseProfileError, Profile, ProfileFromExtensions, ToolPolicy, policy_fn};
-#[cfg(any(feature = "client", feature = "server"))]
-pub use progress::ProgressSink;
 #[doc(inline)]
 pub use profile_filter::{ProfileFilter, ProfileFilterLayer};
+#[cfg(any(feature = "client", feature = "server"))]
+pub use progress::ProgressSink;
 pub use receipt::{ExecutionReceipt, ExecutionStatus, NotAReceipt};
 #[doc(inline)]
 pub use receipt_mapping::{ReceiptMapping, ReceiptMappingLayer};

@@ -1,4 +1,5 @@
-//! A rig agent with governed tools, a scripted model and an engine inside this process: `cargo run --example agent`.
+//! A rig agent with governed tools, a scripted model and an engine inside this process:
+//! `cargo run --example agent --features rig-example`.
 //!
 //! In production the model is a provider's and the endpoint `Endpoint::resolve(None)`; all else stays as it is.
 

@@ -8,6 +8,8 @@ use tower_algenta::{Profile, server::PassThrough};
 /// Keeps the callers of an Algenta engine inside their profiles.
 #[derive(Debug, Parser)]
 #[command(name = "gateway", version)]
+#[expect(clippy::struct_excessive_bools, reason = "a field is an option of the command line")]
+#[expect(clippy::doc_markdown, reason = "the comments are what `--help` prints")]
 pub(crate) struct Args {
     /// The engine's URL; else ALGENTA_BASE_URL, else http://localhost:8000/mcp
     #[arg(long, value_name = "URL", conflicts_with = "upstream_command")]

@@ -66,7 +66,7 @@ impl Callers {
 
     /// The caller who sent these headers, if there is one.
     pub(crate) fn find(&self, headers: &HeaderMap) -> Option<Caller> {
-        let token = bearer_token(headers)?;
+        let token = bearer_token(headers).ok()?;
         match self {
             Self::Anyone(profile) => {
                 let token = token.and_then(|token| BearerToken::new(token).ok());
@@ -84,15 +84,21 @@ impl Callers {
     }
 }
 
-/// The token in the headers, `Some(None)` if there is none, and `None` if it can't be read.
-fn bearer_token(headers: &HeaderMap) -> Option<Option<&str>> {
+/// The headers say who calls, but not in a way that can be read.
+struct Unreadable;
+
+/// The token in the headers, if there is one.
+fn bearer_token(headers: &HeaderMap) -> Result<Option<&str>, Unreadable> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
-    let Some(value) = values.next() else { return Some(None) };
+    let Some(value) = values.next() else { return Ok(None) };
     if values.next().is_some() {
-        return None;
+        return Err(Unreadable);
     }
-    let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
-    scheme.eq_ignore_ascii_case("bearer").then(|| Some(token.trim_start()))
+    let text = value.to_str().map_err(|_| Unreadable)?;
+    match text.split_once(' ') {
+        Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => Ok(Some(token.trim_start())),
+        _ => Err(Unreadable),
+    }
 }
 
 fn read(path: &Path) -> Result<List, Box<dyn Error>> {

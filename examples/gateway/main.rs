@@ -23,7 +23,7 @@ use callers::Callers;
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    match run(Args::parse()).await {
+    match Box::pin(run(Args::parse())).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("gateway: {error}");
@@ -46,7 +46,7 @@ async fn run(args: Args) -> Result<(), Box<dyn Error>> {
     if args.stdio {
         // The protocol has standard output for itself.
         eprintln!("{summary}");
-        server.serve(rmcp::transport::stdio()).await?.waiting().await?;
+        Box::pin(server.serve(rmcp::transport::stdio())).await?.waiting().await?;
     } else {
         let listener = tokio::net::TcpListener::bind(args.listen).await?;
         http::say(&format!("{summary}\n  listens  http://{}/mcp", listener.local_addr()?));

@@ -149,6 +149,7 @@ impl Connections {
     /// # Panics
     ///
     /// Outside a tokio runtime.
+    #[must_use]
     pub fn watch_list_changes(&self) -> watch::Receiver<u64> {
         let (changes, receiver) = watch::channel(0);
         let connections = self.clone();

@@ -90,7 +90,9 @@ impl<'a> Sending<'a> {
         let (own, others): (VecDeque<_>, _) =
             entries.early.drain(..).partition(|progress| progress.progress_token == token);
         entries.early = others;
-        own.into_iter().for_each(|progress| sink.report(progress));
+        for progress in own {
+            sink.report(progress);
+        }
         entries.sinks.insert(token.clone(), sink);
         drop(entries);
         Registered { table: self.0, token }

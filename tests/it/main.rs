@@ -1,4 +1,5 @@
 mod accounts;
+#[cfg(feature = "rig-example")]
 mod agent;
 mod argument_vectors;
 mod attacks;

@@ -1,6 +1,6 @@
 //! Who is let in, under which profile, and with whose token the engine is called.
 
-use std::{fs, path::PathBuf};
+use std::{fmt::Write as _, fs, path::PathBuf};
 
 use sha2::{Digest as _, Sha256};
 use tower_algenta::{StubEngine, client::ConnectErrorKind};
@@ -32,7 +32,10 @@ impl Drop for Scratch {
 }
 
 fn hash(token: &str) -> String {
-    Sha256::digest(token).iter().map(|byte| format!("{byte:02x}")).collect()
+    Sha256::digest(token).iter().fold(String::new(), |mut text, byte| {
+        write!(text, "{byte:02x}").unwrap();
+        text
+    })
 }
 
 fn callers(callers: &[(&str, &str, &str)]) -> String {

@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    fmt::Write as _,
     fs,
     path::{Path, PathBuf},
     process::Stdio,
@@ -95,13 +96,8 @@ async fn the_gateway_loses_no_check() {
             .filter(|(check, status)| *status == "SUCCESS" && through.get(check).is_none_or(|it| it != "SUCCESS"))
             .collect();
         assert!(lost.is_empty(), "{revision}: {lost:#?}");
-        table += &format!(
-            "  {revision}: {} of {}, {} of {}\n",
-            passed(&direct),
-            direct.len(),
-            passed(&through),
-            through.len()
-        );
+        let counts = [passed(&direct), direct.len(), passed(&through), through.len()];
+        writeln!(table, "  {revision}: {} of {}, {} of {}", counts[0], counts[1], counts[2], counts[3]).unwrap();
     }
     println!("{table}");
 }

@@ -72,7 +72,7 @@ async fn the_meta_of_a_list_carries_no_switch_and_no_hint() {
                 list.meta = serde_json::from_value(serde_json::json!({"hint": "use force=true"})).unwrap();
                 ToolResponse::List(list)
             }
-            call => call,
+            call @ ToolResponse::Call(_) => call,
         })
         .service(connections);
     let server = Served::start(ToolServer::new(hinting), false).await;
