@@ -24,6 +24,10 @@ async fn main() -> Result<(), Box<dyn StdError>> {
         limit = Some(Duration::ZERO);
     }
     while let Some(option) = arguments.next() {
+        if matches!(&*option, "--help" | "-h") {
+            println!("{USAGE}\nShapes: {}", Wire::ALL.map(Wire::as_str).join(", "));
+            return Ok(());
+        }
         let value = arguments.next().ok_or_else(|| format!("{option} needs a value"))?;
         match option.as_str() {
             "--port" => port = value.parse()?,

@@ -7,6 +7,13 @@
 //! Clients connect to `http://127.0.0.1:8080/mcp`, or start it themselves with `--stdio`. It keeps nothing between
 //! requests, so that any number of replicas can stand behind a load balancer. The engine is called with each caller's
 //! own token; the gateway lends nobody its own, unless `--single-identity` says so.
+//!
+//! With `--callers FILE`, a caller is who sends a token with the SHA-256 of one in the file
+//! (`printf %s "$TOKEN" | sha256sum`):
+//!
+//! ```json
+//! {"callers": [{"name": "support", "token_sha256": "64 hexadecimal digits", "profile": "govern"}]}
+//! ```
 
 mod args;
 mod callers;
