@@ -1,10 +1,12 @@
 //! No record shows what a call carried, what an engine wrote, or a token.
 
-use std::{
-    fmt::{Debug, Write as _},
-    sync::{Arc, Mutex},
-};
+use std::sync::Arc;
 
+use super::Kept;
+use crate::{
+    heard::Heard,
+    support::{Received, recording},
+};
 use futures::executor::block_on;
 use proptest::{prelude::*, sample::select};
 use rmcp::{
@@ -18,78 +20,26 @@ use tower_algenta::{
     AuditLayer, AuditRecord, AuditSink, BoxError, GovernanceLayer, Profile, ToolRequest, ToolResponse,
     audit::{Events, Outcome},
 };
-use tracing::{
-    Event, Metadata, Subscriber,
-    field::{Field, Visit},
-    span,
-};
 
-use super::Kept;
-use crate::support::{Received, recording};
-
-/// A subscriber that writes down the audit's events.
-#[derive(Clone, Default)]
-struct Heard(Arc<Mutex<Vec<String>>>);
-
-struct Line(String);
-
-impl Visit for Line {
-    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        write!(self.0, " {}={value:?}", field.name()).unwrap();
-    }
-}
-
-impl Subscriber for Heard {
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.is_event() && metadata.target() == "tower_algenta::audit"
-    }
-
-    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
-        span::Id::from_u64(1)
-    }
-
-    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
-
-    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
-
-    fn event(&self, event: &Event<'_>) {
-        let mut line = Line(event.metadata().level().to_string());
-        event.record(&mut line);
-        self.0.lock().unwrap().push(line.0);
-    }
-
-    fn enter(&self, _: &span::Id) {}
-
-    fn exit(&self, _: &span::Id) {}
-}
-
-impl Heard {
-    /// What is heard while `work` runs.
-    fn during(work: impl FnOnce()) -> Vec<String> {
-        let heard = Self::default();
-        tracing::subscriber::with_default(heard.clone(), work);
-        std::mem::take(&mut *heard.0.lock().unwrap())
-    }
-}
-
-/// Asks under both sinks, and gives the record and all that was written of it.
+/// Asks under both sinks, and gives the record and all that was written of it, and of what the layers found.
 fn written(
     request: ToolRequest,
     answer: impl Fn() -> Result<ToolResponse, BoxError> + Clone + Send + Sync + 'static,
 ) -> (AuditRecord, String) {
     let kept = Kept::default();
-    let events = Heard::during(|| {
+    let heard = Heard::during(|| {
         let stack = ServiceBuilder::new()
             .layer(AuditLayer::new((Events::new(), kept.clone())))
             .layer(GovernanceLayer::new(Profile::Full))
             .service(recording(&Received::default(), move |_: &ToolRequest| answer()));
         let _ = block_on(stack.oneshot(request));
     });
+    let (events, found): (Vec<_>, Vec<_>) = heard.into_iter().partition(|line| line.contains(" tower_algenta::audit "));
     let mut records = kept.take();
     let (Some(record), 0, [event]) = (records.pop(), records.len(), &*events) else {
         panic!("{} records and {events:?}", records.len() + 1)
     };
-    let text = format!("{event}\n{record:?}\n{}", serde_json::to_string(&record).unwrap());
+    let text = format!("{event}\n{found:?}\n{record:?}\n{}", serde_json::to_string(&record).unwrap());
     (record, text)
 }
 
