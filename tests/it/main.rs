@@ -11,6 +11,7 @@ mod command_line;
 mod composition;
 mod deploy;
 mod differential;
+mod events;
 mod faults;
 mod flat_names;
 mod gateway;
