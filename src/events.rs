@@ -52,6 +52,15 @@ pub(crate) fn audit_record_lost(error: &std::io::Error, failures: u64) {
     let _ = (error, failures);
 }
 
+/// No connection to an engine came about; there will be another attempt.
+#[cfg(feature = "client")]
+pub(crate) fn not_connected(error: &crate::Error) {
+    #[cfg(feature = "tracing")]
+    tracing::warn!(target: "tower_algenta", %error, "an engine could not be connected to");
+    #[cfg(not(feature = "tracing"))]
+    let _ = error;
+}
+
 /// A receipt says that the safety gates were overridden, and nobody did.
 pub(crate) fn safety_overridden() {
     #[cfg(feature = "tracing")]

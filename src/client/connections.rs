@@ -17,7 +17,9 @@ use tokio::{
 };
 use tower_service::Service;
 
-use super::{BearerToken, CallError, CallErrorKind, ConnectError, ConnectErrorKind, Endpoint, EngineClient};
+use super::{
+    BearerToken, CallError, CallErrorKind, ConnectError, ConnectErrorKind, Endpoint, EngineClient, backoff::Backoff,
+};
 use crate::{Error, ToolRequest, ToolResponse, error::links};
 
 /// Callers whose connections are kept open.
@@ -25,9 +27,6 @@ const MAX_CALLERS: usize = 1024;
 
 /// How long a caller's connection is kept without a request.
 const IDLE: Duration = Duration::from_secs(300);
-
-/// How long after a first failure the next attempt is made, and how long at the most after many.
-const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
 
 /// How often it is looked whether a connection that is listened to is still the one that requests take.
 const LOOK: Duration = Duration::from_secs(1);
@@ -39,7 +38,7 @@ type Connect = Arc<dyn Fn(Option<BearerToken>) -> BoxFuture<Result<EngineClient,
 ///
 /// **No request is sent twice.** The one that finds a connection lost fails, and says whether it may have run; the next
 /// one connects anew. After a failure to connect, requests are refused with [`Error::NotSent`] until the next attempt is
-/// due, after 0.1 to 10 seconds. Clones share the connections.
+/// due, after 0.05 to 10 seconds. Clones share the connections.
 ///
 /// ```
 /// # use tower_algenta::{Endpoint, client::Connections};
@@ -67,7 +66,7 @@ type Caller = Option<Box<[u8]>>;
 struct Slot {
     client: Arc<OnceCell<EngineClient>>,
     used: Instant,
-    backoff: Duration,
+    backoff: Backoff,
     // No attempt before this.
     retry_at: Option<Instant>,
 }
@@ -80,10 +79,9 @@ impl Slot {
 
     fn tried(&mut self, connected: bool) {
         if connected {
-            (self.retry_at, self.backoff) = (None, BACKOFF.0);
+            (self.retry_at, self.backoff) = (None, Backoff::new());
         } else {
-            self.retry_at = Some(Instant::now() + self.backoff);
-            self.backoff = (self.backoff * 2).min(BACKOFF.1);
+            self.retry_at = Some(Instant::now() + self.backoff.pause());
         }
     }
 
@@ -163,7 +161,7 @@ impl Connections {
     }
 
     async fn listen(&self, changes: &watch::Sender<u64>) {
-        let mut pause = BACKOFF.0;
+        let mut backoff = Backoff::new();
         let mut missed = false;
         loop {
             let listening = async {
@@ -171,7 +169,7 @@ impl Connections {
                 Ok::<_, Error>((client.list_changes().await?, client))
             };
             if let Ok((mut listening, client)) = listening.await {
-                pause = BACKOFF.0;
+                backoff.reset();
                 if std::mem::replace(&mut missed, true) {
                     changes.send_modify(|changes| *changes += 1);
                 }
@@ -184,8 +182,7 @@ impl Connections {
                     }
                 }
             }
-            tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(BACKOFF.1);
+            tokio::time::sleep(backoff.pause()).await;
         }
     }
 
@@ -228,7 +225,7 @@ impl Inner {
         let slot = callers.entry(caller.clone()).or_insert_with(|| Slot {
             client: Arc::default(),
             used: now,
-            backoff: BACKOFF.0,
+            backoff: Backoff::new(),
             retry_at: None,
         });
         slot.used = now;

@@ -58,24 +58,29 @@
 //! Inside is a [`ConnectError`] or a [`CallError`] that says what to do, or the [`ErrorData`](rmcp::ErrorData) that the
 //! engine answered with. No text of these errors contains the token, even if the engine quotes it.
 
+mod backoff;
 #[cfg(feature = "child-process")]
 mod child_process;
 mod connect;
 mod connections;
+mod connector;
 mod endpoint;
 mod engine_client;
 mod error;
 mod failure;
 mod list_changes;
 mod progress;
+mod reconnect;
 mod retry;
 mod token;
 
 #[cfg(feature = "child-process")]
 pub use child_process::ChildProcess;
 pub use connections::Connections;
+pub use connector::{ConnectFuture, Connector};
 pub use endpoint::{Endpoint, EndpointError, EndpointErrorKind, EndpointSource};
 pub use engine_client::{EngineClient, ResponseFuture};
 pub use error::{CallError, CallErrorKind, ConnectError, ConnectErrorKind};
 pub use list_changes::ListChanges;
+pub use reconnect::Reconnect;
 pub use token::{BearerToken, InvalidToken};

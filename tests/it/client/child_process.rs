@@ -8,10 +8,10 @@ use std::{
 
 use rmcp::object;
 use tokio::time::timeout;
-use tower::{ServiceBuilder, ServiceExt};
+use tower::{Service as _, ServiceBuilder, ServiceExt, service_fn};
 use tower_algenta::{
-    EngineClient, Error, GovernanceLayer, Profile, ToolRequest,
-    client::{CallError, CallErrorKind, ChildProcess, ConnectError, ConnectErrorKind},
+    EngineClient, Error, GovernanceLayer, Profile, ToolRequest, ToolResponse,
+    client::{CallError, CallErrorKind, ChildProcess, ConnectError, ConnectErrorKind, Reconnect},
     error::UnknownReason,
 };
 
@@ -228,4 +228,29 @@ async fn a_child_of_older_versions_is_started_again() {
     call(&client, simulate()).await.unwrap();
     client.close().await.unwrap();
     eventually("both end", || *lines.lock().unwrap() == ["started", "ended", "started", "ended"]).await;
+}
+
+#[tokio::test]
+async fn an_engine_that_has_ended_is_started_again() {
+    let mut engine = Reconnect::new(service_fn(|()| EngineClient::spawn(script("", ""))), ());
+    let mut pid = async || {
+        let ready = timeout(SOON, engine.ready()).await.expect("it becomes ready")?;
+        match timeout(SOON, ready.call(simulate())).await.expect("a call ends")? {
+            ToolResponse::Call(outcome) => {
+                let text = &outcome.result().unwrap().content[0].as_text().unwrap().text;
+                Ok::<_, Error>(text.split(' ').next().unwrap().to_owned())
+            }
+            ToolResponse::List(_) => panic!("a list"),
+        }
+    };
+    let first = pid().await.unwrap();
+    assert_eq!(pid().await.unwrap(), first, "one process as long as it lives");
+    assert!(std::process::Command::new("kill").args(["-9", &first]).status().unwrap().success());
+    // The end may be seen before a call, or by one.
+    let second = match pid().await {
+        Ok(second) => second,
+        Err(_) => pid().await.unwrap(),
+    };
+    assert_ne!(second, first);
+    assert!(!is_alive(&first) && is_alive(&second));
 }

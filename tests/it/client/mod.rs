@@ -8,6 +8,7 @@ mod connections;
 mod endpoint;
 mod legacy;
 mod list_changes;
+mod reconnect;
 pub(crate) mod scripted;
 
 use std::{error::Error as StdError, future::poll_fn, time::Duration};

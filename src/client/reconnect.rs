@@ -1,0 +1,242 @@
+//! One engine whose connection is made again when it is lost.
+
+use std::{
+    fmt,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll, ready},
+};
+
+use tokio::task::JoinHandle;
+use tower::ServiceExt as _;
+use tower_service::Service;
+
+use super::{CallError, CallErrorKind, Connector, Endpoint, EngineClient, backoff::Backoff, engine_client};
+use crate::{Error, ToolRequest, ToolResponse, error::links, events};
+
+type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+type Connect = Arc<dyn Fn() -> BoxFuture<Result<EngineClient, Error>> + Send + Sync>;
+
+/// A [`Service`] over one engine that is ready while the engine is there.
+///
+/// While there is no connection it is not ready, and a task of its own connects, with pauses of up to 10 seconds. So a
+/// balancer passes over an engine that is gone, and comes back to it when it is back: a client that failed fast instead
+/// would look like the fastest of all. What stands before it must bound the wait if all engines are gone, with tower's
+/// `load_shed`, say. To be refused at once while a single engine is away, use [`Connections`](super::Connections).
+///
+/// **No request is sent twice.** One that finds the connection lost, or is answered with HTTP 401, 429, 502, 503 or 504,
+/// fails as it does with [`EngineClient`], and then the connection is made anew. Connecting reads the list of tools once,
+/// so an engine that can't serve one is not ready.
+///
+/// ```
+/// # #[cfg(feature = "stub")]
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// use tower::{Service as _, ServiceExt as _};
+/// use tower_algenta::{Endpoint, ToolRequest, client::Reconnect, stub::StubEngine};
+///
+/// let stub = StubEngine::start().await.unwrap();
+///
+/// let mut engine = Reconnect::to(Endpoint::new(stub.url())?);
+/// engine.ready().await?.call(ToolRequest::list()).await?;
+/// # Ok::<_, tower_algenta::BoxError>(()) }).unwrap();
+/// ```
+pub struct Reconnect {
+    connect: Connect,
+    state: State,
+}
+
+enum State {
+    /// Nobody has asked yet.
+    Idle,
+    Connecting(Connecting),
+    Connected(EngineClient, Arc<Health>, Backoff),
+}
+
+/// What the answers say of a connection.
+#[derive(Default)]
+struct Health {
+    has_served: AtomicBool,
+    is_lost: AtomicBool,
+}
+
+impl Reconnect {
+    /// An engine at `endpoint`. It is connected to when it is first asked whether it is ready.
+    #[must_use]
+    pub fn to(endpoint: Endpoint) -> Self {
+        Self::new(Connector::new(), endpoint)
+    }
+
+    /// An engine that `make`, a tower `MakeService`, connects to when it is called with `target`.
+    ///
+    /// ```no_run
+    /// # #[cfg(feature = "child-process")]
+    /// # fn run() {
+    /// use tower::service_fn;
+    /// use tower_algenta::{EngineClient, client::{ChildProcess, Reconnect}};
+    ///
+    /// // Started again when it ends.
+    /// let start = service_fn(|program| EngineClient::spawn(ChildProcess::new(program)));
+    /// let engine = Reconnect::new(start, "algenta-mcp");
+    /// # }
+    /// ```
+    pub fn new<M, T>(make: M, target: T) -> Self
+    where
+        M: Service<T, Response = EngineClient, Error: Into<Error>, Future: Send> + Clone + Send + Sync + 'static,
+        T: Clone + Send + Sync + 'static,
+    {
+        let connect = move || -> BoxFuture<_> {
+            let (make, target) = (make.clone(), target.clone());
+            Box::pin(async move { make.oneshot(target).await.map_err(Into::into) })
+        };
+        Self { connect: Arc::new(connect), state: State::Idle }
+    }
+
+    /// Whether there is a connection that nothing is known against.
+    #[must_use]
+    pub fn is_connected(&self) -> bool {
+        matches!(&self.state, State::Connected(client, health, _) if !health.is_lost() && !client.is_closed())
+    }
+}
+
+impl Service<ToolRequest> for Reconnect {
+    type Response = ToolResponse;
+    type Error = Error;
+    type Future = ResponseFuture;
+
+    /// Ready while there is a connection. It fails only if the runtime, or what connects, has come to its end.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime.
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        while !self.is_connected() {
+            self.state = match &mut self.state {
+                State::Idle => Connecting::begin(&self.connect, Backoff::new(), false).into(),
+                State::Connecting(connecting) => {
+                    let (client, backoff) = ready!(connecting.poll(cx))?;
+                    State::Connected(client, Arc::default(), backoff)
+                }
+                State::Connected(_, health, backoff) => {
+                    let mut backoff = std::mem::replace(backoff, Backoff::new());
+                    let has_served = health.has_served.load(Ordering::Relaxed);
+                    if has_served {
+                        backoff.reset();
+                    }
+                    Connecting::begin(&self.connect, backoff, !has_served).into()
+                }
+            };
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Sends the request. Without a connection, so before [`poll_ready`](Self::poll_ready) said that there is one, it
+    /// fails with [`Error::NotSent`].
+    fn call(&mut self, request: ToolRequest) -> ResponseFuture {
+        let sent = match &mut self.state {
+            State::Connected(client, health, _) => Some((client.call(request), Arc::clone(health))),
+            State::Idle | State::Connecting(_) => None,
+        };
+        ResponseFuture { sent }
+    }
+}
+
+impl fmt::Debug for Reconnect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reconnect").field("is_connected", &self.is_connected()).finish_non_exhaustive()
+    }
+}
+
+/// The task that connects. It ends with its owner.
+struct Connecting(JoinHandle<(EngineClient, Backoff)>);
+
+impl Connecting {
+    fn begin(connect: &Connect, mut backoff: Backoff, mut must_wait: bool) -> Self {
+        let connect = Arc::clone(connect);
+        Self(tokio::spawn(async move {
+            loop {
+                if must_wait {
+                    tokio::time::sleep(backoff.pause()).await;
+                }
+                match connect().await {
+                    Ok(client) => return (client, backoff),
+                    Err(error) => events::not_connected(&error),
+                }
+                must_wait = true;
+            }
+        }))
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(EngineClient, Backoff), Error>> {
+        Pin::new(&mut self.0).poll(cx).map_err(|error| Error::NotSent(Box::new(error)))
+    }
+}
+
+impl Drop for Connecting {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl From<Connecting> for State {
+    fn from(connecting: Connecting) -> Self {
+        Self::Connecting(connecting)
+    }
+}
+
+impl Health {
+    fn is_lost(&self) -> bool {
+        self.is_lost.load(Ordering::Relaxed)
+    }
+
+    fn note(&self, answer: &Result<ToolResponse, Error>) {
+        match answer {
+            Ok(_) => self.has_served.store(true, Ordering::Relaxed),
+            Err(error) if links(error).any(takes_out) => self.is_lost.store(true, Ordering::Relaxed),
+            Err(_) => {}
+        }
+    }
+}
+
+/// Whether an engine that fails like this can't serve others either. A 403 or a 500 may be about one call, and a model
+/// could take an engine from everybody with it.
+fn takes_out(error: &(dyn std::error::Error + 'static)) -> bool {
+    error.downcast_ref::<CallError>().is_some_and(|error| {
+        matches!(
+            error.kind(),
+            CallErrorKind::Unreachable
+                | CallErrorKind::Closed
+                | CallErrorKind::Lost
+                | CallErrorKind::SessionLost
+                | CallErrorKind::Unauthorized
+                | CallErrorKind::Status(429 | 502..=504)
+        )
+    })
+}
+
+/// Response future of [`Reconnect`]. Dropped before the answer, it cancels the request at the engine.
+#[must_use = "futures do nothing unless you `.await` or poll them"]
+pub struct ResponseFuture {
+    sent: Option<(engine_client::ResponseFuture, Arc<Health>)>,
+}
+
+impl Future for ResponseFuture {
+    type Output = Result<ToolResponse, Error>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let Some((future, health)) = &mut self.sent else {
+            return Poll::Ready(Err(CallError::new(CallErrorKind::Closed).into()));
+        };
+        let answer = ready!(Pin::new(future).poll(cx));
+        health.note(&answer);
+        Poll::Ready(answer)
+    }
+}
+
+impl fmt::Debug for ResponseFuture {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResponseFuture").finish_non_exhaustive()
+    }
+}

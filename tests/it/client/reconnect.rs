@@ -1,0 +1,191 @@
+//! An engine that is ready while it is there.
+
+use std::{
+    future::poll_fn,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    task::Poll,
+    time::Duration,
+};
+
+use rmcp::object;
+use tokio::{net::TcpListener, time::timeout};
+use tower::{MakeService, Service, ServiceExt as _, service_fn};
+use tower_algenta::{
+    BoxError, Endpoint, EngineClient, Error, StubEngine, ToolRequest, ToolResponse,
+    client::{CallErrorKind, ChildProcess, Connector, Reconnect},
+};
+
+use crate::heard::Heard;
+
+use super::{
+    SOON, endpoint, eventually, not_sent,
+    scripted::{Reply, Request, Scripted},
+    simulate, upstream,
+};
+
+async fn send(engine: &mut Reconnect, request: ToolRequest) -> Result<ToolResponse, Error> {
+    let ready = timeout(SOON, engine.ready()).await.expect("it becomes ready")?;
+    timeout(SOON, ready.call(request)).await.expect("a request ends")
+}
+
+/// Whether it is ready now.
+async fn is_ready(engine: &mut Reconnect) -> bool {
+    poll_fn(|cx| Poll::Ready(engine.poll_ready(cx).is_ready())).await
+}
+
+fn execution() -> ToolRequest {
+    ToolRequest::call(
+        "execute_decision",
+        object!({"decision_id": "decision-7", "webhook_url": "https://hooks.example/x"}),
+    )
+}
+
+#[tokio::test]
+async fn a_connector_is_a_make_service() {
+    fn is_make_service<T, M: MakeService<T, ToolRequest, Service = EngineClient, Error = Error>>(_: &M) {}
+    let connector = Connector::new();
+    is_make_service::<Endpoint, _>(&connector);
+    is_make_service::<ChildProcess, _>(&connector);
+
+    let engine = StubEngine::start().await.unwrap();
+    let client = connector.oneshot(endpoint(engine.url())).await.unwrap();
+    client.oneshot(simulate()).await.unwrap();
+    engine.shutdown().await;
+}
+
+#[tokio::test]
+async fn it_is_ready_while_the_engine_is_there_and_sends_nothing_twice() {
+    let engine = StubEngine::start().await.unwrap();
+    let (port, url) = (engine.addr().port(), engine.url());
+    let mut service = Reconnect::to(endpoint(url));
+    assert!(!service.is_connected(), "nobody has asked");
+    send(&mut service, simulate()).await.unwrap();
+    assert!(service.is_connected());
+    engine.shutdown().await;
+
+    // Nobody has told it yet.
+    let error = send(&mut service, execution()).await.unwrap_err();
+    assert!(matches!(error, Error::NotSent(_) | Error::Upstream(_)), "{error:?}");
+    assert!(!service.is_connected());
+    assert!(!is_ready(&mut service).await);
+
+    // It looks for the engine, though nobody asks.
+    let engine = StubEngine::builder().port(port).start().await.unwrap();
+    eventually("it lists the tools", || engine.lists() > 0).await;
+    let calls = || engine.received().len();
+    assert_eq!(calls(), 0, "what failed was not sent again");
+    send(&mut service, execution()).await.unwrap();
+    assert_eq!((calls(), engine.executed("decision-7")), (1, 1));
+}
+
+#[tokio::test]
+async fn without_a_connection_a_call_is_not_sent() {
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut service = Reconnect::to(endpoint(format!("http://{}/mcp", silent.local_addr().unwrap())));
+    for _ in 0..2 {
+        assert_eq!(not_sent(&service.call(simulate()).await.unwrap_err()), CallErrorKind::Closed);
+        assert!(!is_ready(&mut service).await);
+    }
+}
+
+/// An engine that answers calls with `status`.
+async fn answers_calls_with(status: u16) -> Scripted {
+    Scripted::start(move |request: &Request| match request.method() {
+        "server/discover" => request.discovered(),
+        "tools/list" => request.tools(&serde_json::json!([])),
+        "tools/call" => Reply::html(status),
+        _ => Reply::html(404),
+    })
+    .await
+}
+
+#[tokio::test]
+async fn an_answer_that_could_be_everybodys_takes_the_engine_out() {
+    for (status, takes_out) in
+        [(401, true), (429, true), (502, true), (503, true), (504, true), (400, false), (403, false), (500, false)]
+    {
+        let engine = answers_calls_with(status).await;
+        let mut service = Reconnect::to(endpoint(&engine.url));
+        upstream(&send(&mut service, simulate()).await.unwrap_err());
+        assert_eq!(service.is_connected(), !takes_out, "{status}");
+        assert_eq!(engine.received("tools/call").len(), 1, "{status}");
+    }
+}
+
+#[tokio::test]
+async fn an_engine_that_only_connects_is_tried_less_and_less() {
+    let engine = answers_calls_with(503).await;
+    let mut service = Reconnect::to(endpoint(&engine.url));
+    let begun = tokio::time::Instant::now();
+    for _ in 0..5 {
+        upstream(&send(&mut service, simulate()).await.unwrap_err());
+    }
+    // Four pauses, of half of 100, 200, 400 and 800 ms at the least.
+    assert!(begun.elapsed() >= Duration::from_millis(750), "{:?}", begun.elapsed());
+}
+
+#[tokio::test]
+async fn what_makes_the_connection_may_fail_for_a_while() {
+    let engine = Arc::new(StubEngine::start().await.unwrap());
+    let tries = Arc::new(AtomicUsize::new(0));
+    let make = service_fn({
+        let (engine, tries) = (Arc::clone(&engine), Arc::clone(&tries));
+        move |_: &'static str| {
+            let number = tries.fetch_add(1, Ordering::Relaxed);
+            let url = engine.url();
+            async move {
+                if number < 2 {
+                    Err(BoxError::from("not yet"))
+                } else {
+                    Ok(EngineClient::connect(endpoint(url)).await?)
+                }
+            }
+        }
+    });
+    let mut service = Reconnect::new(make, "engine");
+    send(&mut service, simulate()).await.unwrap();
+    assert_eq!(tries.load(Ordering::Relaxed), 3);
+}
+
+#[tokio::test]
+async fn dropped_it_stops_trying() {
+    let held = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = held.local_addr().unwrap().port();
+    drop(held);
+    let mut service = Reconnect::to(endpoint(format!("http://127.0.0.1:{port}/mcp")));
+    assert!(!is_ready(&mut service).await);
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    drop(service);
+    let engine = StubEngine::builder().port(port).start().await.unwrap();
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert!(engine.received_raw().is_empty(), "nobody connects");
+}
+
+#[tokio::test]
+async fn an_engine_in_a_panic_is_given_up() {
+    let make = service_fn(|()| async {
+        assert!(std::env::args().count() == 0, "what connects panics");
+        Err::<EngineClient, Error>(Error::NotSent("no".into()))
+    });
+    let mut service = Reconnect::new(make, ());
+    let error = timeout(SOON, service.ready()).await.expect("it ends").err().unwrap();
+    assert!(error.is_retryable(), "{error:?}");
+}
+
+#[test]
+fn why_it_is_not_ready_is_told() {
+    let told = Heard::during(|| {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let mut service = Reconnect::to(endpoint("http://127.0.0.1:1/mcp?key=s3cr3t"));
+            assert!(!is_ready(&mut service).await);
+            tokio::time::sleep(Duration::from_millis(30)).await;
+        });
+    });
+    let [told] = &told[..] else { panic!("{told:?}") };
+    assert!(told.contains("http://127.0.0.1:1/mcp cannot be reached"), "{told}");
+    assert!(!told.contains("s3cr3t"), "{told}");
+}
