@@ -22,6 +22,7 @@
 //! - [`ProfileFilter`], [`ArgumentScrub`], [`SchemaScrub`] and [`ReceiptMapping`] are the layers; each has a module with an
 //!   example, and each can be used alone and in any order.
 //! - [`AuditLayer`] keeps a record of every call, and [`FlatNamesLayer`] gives the tools flat names.
+//! - [`RepeatLayer`] lets layers that may send a request twice see everything but executions.
 //! - [`Error`] says how a call failed. It is found again under any wrapper by [`Error::find`].
 //! - [`Operator`] is the human's way past a denial; an agent has none.
 //! - `ToolServer` (feature `server`) serves a stack to MCP clients in any language; the example `gateway` is one to run.
@@ -43,6 +44,7 @@
 //! - `tracing`: events with the target `tower_algenta` for what was stripped, for tools that are dropped as
 //!   duplicates, for their schema or for want of a flat name, and for an override that nobody made; never an
 //!   argument's value, a text of the engine's or a token. And `audit::Events`: an event for each record of an audit.
+//! - `retry`: `RetryPolicy`, for tower's `Retry`: it repeats only what cannot have run.
 //! - `metrics`: `audit::Metrics`, counters and a histogram for the records of an audit.
 //!
 //! Without features there are the layers alone: rmcp's types, no HTTP.
@@ -74,8 +76,11 @@ mod progress;
 mod receipt;
 pub mod receipt_mapping;
 mod refusal;
+pub mod repeat;
 mod request;
 mod response;
+#[cfg(feature = "retry")]
+pub mod retry;
 pub mod schema_scrub;
 #[cfg(feature = "server")]
 pub mod server;
@@ -116,8 +121,13 @@ pub use progress::ProgressSink;
 pub use receipt::{ExecutionReceipt, ExecutionStatus, NotAReceipt};
 #[doc(inline)]
 pub use receipt_mapping::{ReceiptMapping, ReceiptMappingLayer};
+#[doc(inline)]
+pub use repeat::{Repeat, RepeatLayer, RepeatableRequest};
 pub use request::{NotAToolRequest, ToolRequest};
 pub use response::{CallOutcome, NotAToolResponse, ToolResponse};
+#[cfg(feature = "retry")]
+#[doc(inline)]
+pub use retry::RetryPolicy;
 #[doc(inline)]
 pub use schema_scrub::{SchemaScrub, SchemaScrubLayer};
 #[cfg(feature = "server")]

@@ -1,0 +1,244 @@
+//! Applies layers that may send a request twice, to all requests but executions.
+//!
+//! Retrying, hedging, caching and coalescing all break the promise that a call of `execute_decision` reaches the engine
+//! at most once and is answered by the engine. So those layers are put beside the path of executions:
+//! [`RepeatLayer`] takes a layer over [`RepeatableRequest`]s, a type that an execution cannot be made into, and sends
+//! everything else straight to the inner service.
+//!
+//! # Example
+//!
+//! tower's `Hedge` sends a slow request a second time. Which ones is up to its policy, which never sees an execution:
+//!
+//! ```
+//! use std::time::Duration;
+//! use rmcp::{model::CallToolResult, object};
+//! use tower::{Layer as _, ServiceBuilder, ServiceExt as _, hedge::{Hedge, Policy}, layer::layer_fn, service_fn};
+//! use tower_algenta::{BoxError, RepeatLayer, RepeatableRequest, ToolRequest, ToolResponse};
+//!
+//! #[derive(Clone)]
+//! struct Readers;
+//!
+//! impl Policy<RepeatableRequest> for Readers {
+//!     fn clone_request(&self, request: &RepeatableRequest) -> Option<RepeatableRequest> {
+//!         matches!(request.tool(), None | Some("get_contract" | "query_data")).then(|| request.clone())
+//!     }
+//!
+//!     fn can_retry(&self, _: &RepeatableRequest) -> bool {
+//!         true
+//!     }
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() {
+//! # let engine = service_fn(|_: ToolRequest| async {
+//! #     Ok::<_, BoxError>(ToolResponse::from(CallToolResult::success(vec![])))
+//! # });
+//! // The 95th percentile of the last minute, once there are 100 answers.
+//! let hedge = layer_fn(|inner| Hedge::new(inner, Readers, 100, 0.95, Duration::from_secs(60)));
+//! let service = ServiceBuilder::new().layer(RepeatLayer::new(hedge)).service(engine);
+//!
+//! service.oneshot(ToolRequest::call("query_data", object!({"metric": "churn"}))).await.unwrap();
+//! # }
+//! ```
+//!
+//! For tower's `Retry` there is a policy here, `RetryPolicy` (feature `retry`).
+//!
+//! # Where it stands
+//!
+//! Under the governing layers, so that what is repeated has been governed, and above what chooses between engines. It
+//! needs an inner service that can be cloned, since both paths end there; around one that can't, put tower's `Buffer`.
+//! It is ready when both paths are.
+
+use std::{
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+use pin_project::pin_project;
+use rmcp::model::Extensions;
+use tower_layer::Layer;
+use tower_service::Service;
+
+use crate::{ToolNames, ToolRequest, json, request};
+
+/// A request that is no execution: what a layer may send more than once, or not at all.
+///
+/// Only [`Repeat`] makes one. It is a list, or a call of a tool whose name is well formed, is one of the upstream's, and
+/// is neither `execute_decision` nor a look-alike. Whether a tool may *run* twice is for the layer to know: `log_decision`
+/// may not.
+#[derive(Clone, Debug)]
+pub struct RepeatableRequest(ToolRequest);
+
+impl RepeatableRequest {
+    /// Borrows the request.
+    #[must_use]
+    pub const fn get_ref(&self) -> &ToolRequest {
+        &self.0
+    }
+
+    /// The wire name of the tool that is called; `None` for a list.
+    #[must_use]
+    pub fn tool(&self) -> Option<&str> {
+        self.0.tool()
+    }
+
+    /// What travels with the request inside this process.
+    #[must_use]
+    pub const fn extensions(&self) -> &Extensions {
+        self.0.extensions()
+    }
+
+    /// What travels with the request inside this process, mutably.
+    pub const fn extensions_mut(&mut self) -> &mut Extensions {
+        self.0.extensions_mut()
+    }
+}
+
+fn is_repeatable(request: &mut ToolRequest, names: &ToolNames) -> bool {
+    let call = match request {
+        ToolRequest::List(_) => return true,
+        ToolRequest::Call(call) => call,
+    };
+    // A copy is made by recursion, which a value that no parser has seen could drive through the stack.
+    let params = &call.params;
+    let arguments = params.arguments.iter().flat_map(|arguments| arguments.values());
+    let responses = params.input_responses.iter().flat_map(|responses| responses.values());
+    let mut is_shallow = arguments.chain(responses).all(|value| json::is_within(value, json::DEPTH_LIMIT));
+    request::for_each_meta(call, |meta| is_shallow &= json::object_is_within(meta, json::DEPTH_LIMIT));
+    let name = &*call.params.name;
+    is_shallow && names.vouched(name).is_some() && !names.is_execute_decision(name)
+}
+
+/// Layer that applies [`Repeat`].
+#[derive(Clone, Debug, Default)]
+#[must_use = "a layer does nothing until it wraps a service"]
+pub struct RepeatLayer<L> {
+    layer: L,
+    names: ToolNames,
+}
+
+impl<L> RepeatLayer<L> {
+    /// Applies `layer` to the requests that are no executions.
+    pub const fn new(layer: L) -> Self {
+        Self { layer, names: ToolNames::bare() }
+    }
+
+    /// Sets how the upstream spells the tools' names. With the wrong ones nothing is repeated.
+    pub fn tool_names(mut self, names: ToolNames) -> Self {
+        self.names = names;
+        self
+    }
+}
+
+impl<S, L> Layer<S> for RepeatLayer<L>
+where
+    S: Clone,
+    L: Layer<Repeatable<S>>,
+{
+    type Service = Repeat<S, L::Service>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        let repeating = self.layer.layer(Repeatable { inner: inner.clone() });
+        Repeat { inner, repeating, names: self.names.clone() }
+    }
+}
+
+/// Middleware that sends executions one way, and everything else through a layer that may repeat it.
+///
+/// See the [module docs](self) for an example.
+#[derive(Clone, Debug)]
+pub struct Repeat<S, R> {
+    inner: S,
+    repeating: R,
+    names: ToolNames,
+}
+
+impl<S, R> Repeat<S, R> {
+    inner_service_accessors!();
+}
+
+impl<S, R> Service<ToolRequest> for Repeat<S, R>
+where
+    S: Service<ToolRequest>,
+    S::Error: Into<R::Error>,
+    R: Service<RepeatableRequest, Response = S::Response>,
+{
+    type Response = S::Response;
+    type Error = R::Error;
+    type Future = ResponseFuture<S::Future, R::Future>;
+
+    #[inline]
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), R::Error>> {
+        ready!(self.inner.poll_ready(cx)).map_err(Into::into)?;
+        self.repeating.poll_ready(cx)
+    }
+
+    #[inline]
+    fn call(&mut self, mut request: ToolRequest) -> Self::Future {
+        let path = if is_repeatable(&mut request, &self.names) {
+            Path::Repeating(self.repeating.call(RepeatableRequest(request)))
+        } else {
+            Path::Straight(self.inner.call(request))
+        };
+        ResponseFuture { path }
+    }
+}
+
+/// The inner service, as the layer inside a [`RepeatLayer`] sees it.
+#[derive(Clone, Debug)]
+pub struct Repeatable<S> {
+    inner: S,
+}
+
+impl<S> Repeatable<S> {
+    inner_service_accessors!();
+}
+
+impl<S: Service<ToolRequest>> Service<RepeatableRequest> for Repeatable<S> {
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = S::Future;
+
+    #[inline]
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(cx)
+    }
+
+    #[inline]
+    fn call(&mut self, request: RepeatableRequest) -> S::Future {
+        self.inner.call(request.0)
+    }
+}
+
+/// Response future of [`Repeat`].
+#[pin_project]
+#[derive(Debug)]
+#[must_use = "futures do nothing unless you `.await` or poll them"]
+pub struct ResponseFuture<F, R> {
+    #[pin]
+    path: Path<F, R>,
+}
+
+#[pin_project(project = Projected)]
+#[derive(Debug)]
+enum Path<F, R> {
+    Straight(#[pin] F),
+    Repeating(#[pin] R),
+}
+
+impl<F, R, T, E, U> Future for ResponseFuture<F, R>
+where
+    F: Future<Output = Result<T, E>>,
+    R: Future<Output = Result<T, U>>,
+    E: Into<U>,
+{
+    type Output = Result<T, U>;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match self.project().path.project() {
+            Projected::Straight(future) => future.poll(cx).map_err(Into::into),
+            Projected::Repeating(future) => future.poll(cx),
+        }
+    }
+}
