@@ -10,6 +10,7 @@ mod refused;
 mod sizes;
 mod slow;
 mod stub;
+mod unreachable;
 
 use std::time::Duration;
 
