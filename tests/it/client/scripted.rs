@@ -1,8 +1,12 @@
 //! Servers that answer as a test wants.
 
-use std::sync::{
-    Arc, Mutex,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    io,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 
 use serde_json::{Value, json};
@@ -64,9 +68,29 @@ impl Request {
 /// What the server does with a request.
 #[derive(Clone, Debug)]
 pub(crate) enum Reply {
-    Http { status: u16, headers: String, body: String },
+    Http {
+        status: u16,
+        headers: String,
+        body: String,
+    },
     HangUp,
     Silence,
+    /// What is written byte for byte. Unless the last step ends the connection, it waits for the next request.
+    Steps(Vec<Step>),
+}
+
+/// A piece of what is written, or the end of the connection.
+#[derive(Clone, Debug)]
+pub(crate) enum Step {
+    Bytes(Vec<u8>),
+    /// Byte by byte, with this pause before each.
+    Slowly(Vec<u8>, Duration),
+    /// Over and over, until the client goes.
+    Endless(Vec<u8>),
+    /// The end that TCP announces.
+    Close,
+    /// The end that loses what is on its way: RST.
+    Reset,
 }
 
 impl Reply {
@@ -96,6 +120,7 @@ pub(crate) struct Scripted {
     pub(crate) url: String,
     received: Arc<Mutex<Vec<Request>>>,
     connections: Arc<AtomicUsize>,
+    written: Arc<AtomicUsize>,
     _server: JoinSet<()>,
 }
 
@@ -108,15 +133,22 @@ impl Scripted {
         let record = Arc::clone(&received);
         let connections = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&connections);
+        let written = Arc::new(AtomicUsize::new(0));
+        let bytes = Arc::clone(&written);
         server.spawn(async move {
             let mut open = JoinSet::new();
             loop {
                 let (stream, _) = listener.accept().await.unwrap();
                 count.fetch_add(1, Ordering::SeqCst);
-                open.spawn(serve(stream, answer.clone(), Arc::clone(&record)));
+                open.spawn(serve(stream, answer.clone(), Arc::clone(&record), Arc::clone(&bytes)));
             }
         });
-        Self { url, received, connections, _server: server }
+        Self { url, received, connections, written, _server: server }
+    }
+
+    /// How many bytes the clients took of what was written step by step.
+    pub(crate) fn written(&self) -> usize {
+        self.written.load(Ordering::SeqCst)
     }
 
     /// How many connections were opened.
@@ -136,7 +168,13 @@ impl Scripted {
     }
 }
 
-async fn serve(mut stream: TcpStream, answer: impl Fn(&Request) -> Reply, record: Arc<Mutex<Vec<Request>>>) {
+async fn serve(
+    mut stream: TcpStream,
+    answer: impl Fn(&Request) -> Reply,
+    record: Arc<Mutex<Vec<Request>>>,
+    written: Arc<AtomicUsize>,
+) {
+    let _ = stream.set_nodelay(true);
     while let Some(request) = read(&mut stream).await {
         record.lock().unwrap().push(request.clone());
         match answer(&request) {
@@ -149,6 +187,41 @@ async fn serve(mut stream: TcpStream, answer: impl Fn(&Request) -> Reply, record
             }
             Reply::HangUp => return,
             Reply::Silence => std::future::pending().await,
+            Reply::Steps(steps) => {
+                for step in steps {
+                    if !matches!(take(&mut stream, step, &written).await, Ok(true)) {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Takes a step, and says whether the connection goes on.
+async fn take(stream: &mut TcpStream, step: Step, written: &AtomicUsize) -> io::Result<bool> {
+    match step {
+        Step::Bytes(bytes) => {
+            stream.write_all(&bytes).await?;
+            written.fetch_add(bytes.len(), Ordering::SeqCst);
+            Ok(true)
+        }
+        Step::Slowly(bytes, pause) => {
+            for byte in bytes {
+                tokio::time::sleep(pause).await;
+                stream.write_all(&[byte]).await?;
+                written.fetch_add(1, Ordering::SeqCst);
+            }
+            Ok(true)
+        }
+        Step::Endless(bytes) => loop {
+            stream.write_all(&bytes).await?;
+            written.fetch_add(bytes.len(), Ordering::SeqCst);
+        },
+        Step::Close => Ok(false),
+        Step::Reset => {
+            stream.set_zero_linger()?;
+            Ok(false)
         }
     }
 }

@@ -11,11 +11,8 @@ use tower_algenta::{
     stub::Fault,
 };
 
+use super::{HOOK, SOON};
 use crate::real_servers::{Generation, TOKEN};
-
-const HOOK: &str = "https://hooks.example/algenta";
-/// Long enough for a machine that is busy with other tests.
-const SOON: Duration = Duration::from_secs(20);
 
 struct Faulty {
     engine: StubEngine,
