@@ -26,11 +26,11 @@ use tokio::{
 };
 use tower::{Layer as _, Service, ServiceBuilder, service_fn};
 use tower_algenta::{
-    AuditLayer, AuditRecord, AuditSink, BoxError, Endpoint, EngineClient, Error, GovernanceLayer, Profile, StubEngine,
+    AuditLayer, AuditRecord, BoxError, Endpoint, EngineClient, Error, GovernanceLayer, Profile, StubEngine,
     ToolRequest, ToolResponse, ToolServer, Toolset, audit, client::Connections,
 };
 
-use super::{HOOK, Outcome, SOON, decision};
+use super::{HOOK, Outcome, Records, SOON, decision};
 
 /// More turns than a call takes.
 const MANY: usize = 5000;
@@ -65,15 +65,6 @@ async fn after<T>(turns: usize, call: impl Future<Output = T>) -> Option<T> {
     None
 }
 
-#[derive(Clone, Default)]
-struct Records(Arc<Mutex<Vec<AuditRecord>>>);
-
-impl AuditSink for Records {
-    fn record(&self, record: &AuditRecord) {
-        self.0.lock().unwrap().push(record.clone());
-    }
-}
-
 /// Drops an execution after 0, 1, 2… turns, until one has ended before that. `client` makes the service under test
 /// anew, or hands out the one that there is; one request at a time may pass it.
 async fn at_every_turn<S>(name: &str, mut client: impl FnMut() -> S, executed: impl Fn(&str) -> usize)
@@ -88,13 +79,13 @@ where
         let id = format!("decision-{turns}");
         let answer = after(turns, tools.execute(decision(&id))).await;
 
-        let written = std::mem::take(&mut *records.0.lock().unwrap());
+        let written = records.take();
         // Before its first poll it is nobody's call.
         assert_eq!(written.len(), turns.min(1), "{name}, {turns}: records");
         // The next call passes: whatever the one before held, it has given back.
         let next = timeout(SOON, tools.call("simulate", object!({"scenario": "s"}))).await;
         next.unwrap_or_else(|_| panic!("{name}, {turns}: the next call hangs")).unwrap();
-        records.0.lock().unwrap().clear();
+        records.take();
         let ran = executed(&id);
         assert!(ran <= 1, "{name}, {turns}: it ran {ran} times");
         if let Some(answer) = answer {

@@ -3,6 +3,7 @@
 //! An execution ends as a receipt, a denial, a failure or an unknown outcome, or is certain not to have been sent. The
 //! engine's own log shows it once at the most, and nothing that may have been sent is called safe to repeat.
 
+mod clock;
 mod cut;
 mod dropped;
 mod frames;
@@ -12,12 +13,15 @@ mod slow;
 mod stub;
 mod unreachable;
 
-use std::time::Duration;
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use serde_json::{Value, json};
 use tokio::time::timeout;
 use tower_algenta::{
-    Endpoint, EngineClient, Error, ExecuteDecision, ExecutionReceipt, Profile, Toolset,
+    AuditRecord, AuditSink, Endpoint, EngineClient, Error, ExecuteDecision, ExecutionReceipt, Profile, Toolset,
     client::{CallError, CallErrorKind},
 };
 
@@ -55,6 +59,22 @@ impl Outcome {
         let is_retryable = result.as_ref().is_err_and(Error::is_retryable);
         assert_eq!(is_retryable, outcome == Self::NotSent, "{result:?}");
         outcome
+    }
+}
+
+/// A sink that keeps what it gets.
+#[derive(Clone, Default)]
+struct Records(Arc<Mutex<Vec<AuditRecord>>>);
+
+impl AuditSink for Records {
+    fn record(&self, record: &AuditRecord) {
+        self.0.lock().unwrap().push(record.clone());
+    }
+}
+
+impl Records {
+    fn take(&self) -> Vec<AuditRecord> {
+        std::mem::take(&mut *self.0.lock().unwrap())
     }
 }
 
