@@ -12,7 +12,10 @@ use std::{
 use axum::{
     Router,
     extract::{Request, State},
-    http::{StatusCode, header::WWW_AUTHENTICATE},
+    http::{
+        HeaderValue, StatusCode,
+        header::{CONNECTION, WWW_AUTHENTICATE},
+    },
     middleware::{Next, from_fn_with_state},
     response::{IntoResponse as _, Response},
     routing::get,
@@ -75,7 +78,8 @@ pub(crate) async fn serve(
     let router = Router::new()
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(readyz).with_state(ready))
-        .merge(mcp);
+        .merge(mcp)
+        .layer(from_fn_with_state(Arc::clone(&draining), part));
 
     let connections = GracefulShutdown::new();
     let mut signals = Signals::new()?;
@@ -166,6 +170,16 @@ async fn read(State(limit): State<usize>, request: Request, next: Next) -> Respo
         Ok(Err(_)) => StatusCode::PAYLOAD_TOO_LARGE.into_response(),
         Err(_) => StatusCode::REQUEST_TIMEOUT.into_response(),
     }
+}
+
+/// While it drains, an answer is the last one of its connection. On one that is kept until the port closes, a client could
+/// send its next call at that very moment, and would not know whether it ran.
+async fn part(State(draining): State<Arc<AtomicBool>>, request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    if draining.load(Ordering::Relaxed) {
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
 }
 
 /// Ready is a gateway whose engine answers, be it that it wants a token.

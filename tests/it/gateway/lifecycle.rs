@@ -78,6 +78,7 @@ async fn a_drained_gateway_loses_no_call() {
     let engine = StubEngine::builder().delay(Duration::from_millis(700)).start().await.unwrap();
     let mut gateway = Gateway::before(&engine, &["--profile", "execute", "--drain-delay", "1"]).await;
     let tools = toolset(&gateway.url, None).await.unwrap();
+    assert_eq!(initialize(&gateway.url).send().await.unwrap().headers().get("connection"), None);
     let decision = object!({"decision_id": "decision-7", "webhook_url": "https://hooks.example/x"});
     let call = tokio::spawn(async move { tools.call("execute_decision", decision).await });
     while engine.received().is_empty() {
@@ -85,8 +86,11 @@ async fn a_drained_gateway_loses_no_call() {
     }
     gateway.signal("-TERM");
     assert!(gateway.line().await.contains("/readyz answers 503"));
-    let ready = status(reqwest::Client::new().get(gateway.at("/readyz"))).await;
-    assert_eq!(ready, StatusCode::SERVICE_UNAVAILABLE);
+    let ready = reqwest::Client::new().get(gateway.at("/readyz")).send().await.unwrap();
+    assert_eq!(ready.status(), StatusCode::SERVICE_UNAVAILABLE);
+    // Else the next call of somebody who keeps the connection could meet the port's end.
+    assert_eq!(ready.headers().get("connection").unwrap(), "close");
+    assert_eq!(initialize(&gateway.url).send().await.unwrap().headers().get("connection").unwrap(), "close");
     let outcome = call.await.unwrap().unwrap();
     assert_ne!(outcome.result().unwrap().is_error, Some(true));
     assert_eq!(engine.executed("decision-7"), 1);
