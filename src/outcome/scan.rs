@@ -203,6 +203,32 @@ mod tests {
     }
 
     #[test]
+    fn what_closed_before_the_error_is_not_given_up() {
+        // The brace behind `a` had its end, those behind `b` were open at the error.
+        assert_eq!(objects(r#"{"a":{"code":1},"b":{"c":x"#).unwrap(), [r#"{"code":1}"#]);
+        assert_eq!(objects(r#"{"a":"{x","b":{"c":!"#).unwrap(), [""; 0]);
+    }
+
+    #[test]
+    fn a_scan_costs_what_it_may_and_no_more() {
+        let object = format!("{{\"code\":\"{}\"}}", "x".repeat(1000));
+        let is_within_budget = |objects: usize, open: usize| {
+            let piece = "{\"a\":";
+            let text = object.repeat(objects) + &piece.repeat(open);
+            // Each that stays open is charged for as far as the end.
+            let tries: usize = (1..=open).map(|behind| (piece.len() * behind).max(16)).sum();
+            let cost = 2 * object.len() * objects + tries;
+            let is_within = cost <= PASSES * text.len() + ALLOWANCE;
+            assert_eq!(self::objects(&text).is_ok(), is_within, "{objects} and {open}");
+            is_within
+        };
+        for objects in [0, 1, 2, 30] {
+            let first_too_many = (1..2000).find(|open| !is_within_budget(objects, *open));
+            assert!(first_too_many.is_some_and(|open| open > 40));
+        }
+    }
+
+    #[test]
     fn an_object_that_says_nothing_counts_if_it_is_all_there_is() {
         for text in ["{}", r#"{"a":1}"#] {
             assert_eq!(objects(text).unwrap(), [text]);
