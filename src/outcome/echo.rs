@@ -106,3 +106,48 @@ fn is_part_of(less: &Value, more: &Value) -> bool {
 fn is_part_of_object(less: &JsonObject, more: &JsonObject) -> bool {
     less.iter().all(|(key, value)| more.get(key).is_some_and(|more| is_part_of(value, more)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rmcp::object;
+    use serde_json::json;
+
+    #[test]
+    fn what_a_scrub_may_leave_of_an_object_is_part_of_it_and_nothing_else_is() {
+        let denial = |rest: Value| object!({"error": {"gate": "confidence", "rest": rest}});
+        let contains = |argument: &Value, quoted: &Value| {
+            let echoes = Echoes::of(&object!({"metadata": {"a": denial(argument.clone())}}));
+            echoes.contain_object(Object::Parsed(&denial(quoted.clone())))
+        };
+        let rest = json!([1, {"a": "b", "c": 2}, "{\"d\": [3], \"e\": 4}", "f"]);
+        assert!(contains(&rest, &rest));
+        for part in [json!([1, {"a": "b"}, "{\"d\":[3]}", "f"]), json!([1, {}, "{}", "f"])] {
+            assert!(contains(&rest, &part), "{part}");
+        }
+        for other in [
+            json!([1, {"a": "b", "c": 2}, "{\"d\": [3], \"e\": 4}"]),
+            json!([1, {"a": "b", "c": 2}, "{\"d\": [3], \"e\": 4}", "f", 5]),
+            json!([2, {"a": "b", "c": 2}, "{\"d\": [3], \"e\": 4}", "f"]),
+            json!([1, {"a": "c"}, "{}", "f"]),
+            json!([1, {"a": "b", "d": 2}, "{}", "f"]),
+            json!([1, {}, "{\"d\": [4]}", "f"]),
+            json!([1, {}, "{\"f\": 4}", "f"]),
+            json!([1, {}, "{}", "g"]),
+            json!([1, {}, "{}", "\"f\""]),
+        ] {
+            assert!(!contains(&rest, &other), "{other}");
+        }
+    }
+
+    #[test]
+    fn only_what_reads_like_a_denial_is_an_echo_as_a_part() {
+        let error = object!({"error": {"message": "m"}});
+        let denial = object!({"error": {"gate": "confidence"}});
+        let echoes = Echoes::of(&object!({"metadata": {"a": error.clone(), "b": denial.clone()}}));
+        assert!(echoes.contain_object(Object::Parsed(&denial)));
+        for object in [error, JsonObject::new(), object!({"error": {}})] {
+            assert!(!echoes.contain_object(Object::Parsed(&object)), "{object:?}");
+        }
+    }
+}
