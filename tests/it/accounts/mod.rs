@@ -11,10 +11,10 @@ use rmcp::{
     object,
 };
 use serde_json::{Value, json};
-use tower::{Layer as _, ServiceExt as _};
+use tower::{Layer as _, Service as _, ServiceExt as _};
 use tower_algenta::{
-    BoxError, CallOutcome, Error, ExecuteDecision, ExecutionBlocked, NotADenial, Profile, ReceiptMappingLayer,
-    ToolRequest, ToolResponse, Toolset,
+    BoxError, CallOutcome, Error, ExecuteDecision, ExecutionBlocked, GovernanceLayer, NotADenial, Profile,
+    ReceiptMappingLayer, ToolRequest, ToolResponse, Toolset,
     error::{FailureReason, InvalidReason, UnknownReason},
 };
 
@@ -70,14 +70,37 @@ fn what_is_no_denial_says_why() {
     assert_eq!(NotADenial::Unreadable.to_string(), "too large or too deep to read");
 }
 
+/// Why an execution failed that the engine answers with `answer`.
+async fn reason(answer: impl Into<ToolResponse>) -> Option<FailureReason> {
+    let answer = answer.into();
+    match execution(move || answer.clone()).await {
+        Err(Error::ExecutionFailed(failed)) => Some(failed.reason()),
+        _ => None,
+    }
+}
+
+/// An answer as a client reads it.
+fn answer(wire: Value) -> ToolResponse {
+    let result: ServerResult = serde_json::from_value(wire).expect("rmcp knows it");
+    ToolResponse::try_from(result).expect("it answers a call")
+}
+
+#[tokio::test]
+async fn an_answer_of_another_kind_is_named_so() {
+    let asked = json!({"resultType": "input_required", "inputRequests": {}});
+    let task = json!({
+        "resultType": "task", "taskId": "t", "status": "working", "createdAt": "2026-11-30T00:00:00Z",
+        "lastUpdatedAt": "2026-11-30T00:00:00Z", "ttlMs": 1000
+    });
+    for (wire, expected) in [(asked, FailureReason::InputRequired), (task, FailureReason::TaskHandle)] {
+        let ToolResponse::Call(outcome) = answer(wire.clone()) else { panic!("{wire} is no list") };
+        assert!(outcome.result().is_none() && outcome.into_result().is_none(), "{wire}");
+        assert_eq!(reason(answer(wire)).await, Some(expected));
+    }
+}
+
 #[tokio::test]
 async fn an_answer_that_contradicts_itself_is_named_so() {
-    let reason = |result: CallToolResult| async move {
-        match execution(move || result.clone().into()).await {
-            Err(Error::ExecutionFailed(failed)) => Some(failed.reason()),
-            _ => None,
-        }
-    };
     let mut is_error = text(receipt().to_string());
     is_error.is_error = Some(true);
     assert_eq!(reason(is_error).await, Some(FailureReason::Contradiction));
@@ -163,17 +186,6 @@ async fn what_was_granted_is_not_granted_again() {
     };
     assert_eq!(refused.reason(), InvalidReason::NoOverride);
     assert_eq!(received.len(), 2, "and is not asked again");
-}
-
-#[tokio::test]
-async fn what_is_no_result_is_no_result() {
-    let task = json!({"resultType": "task", "taskId": "t", "status": "working", "createdAt": "2026-11-30T00:00:00Z"});
-    let asked = json!({"resultType": "input_required", "inputRequests": {}});
-    for answer in [asked, task] {
-        let Ok(response) = serde_json::from_value::<ServerResult>(answer.clone()) else { continue };
-        let Ok(ToolResponse::Call(outcome)) = ToolResponse::try_from(response) else { continue };
-        assert!(outcome.result().is_none() && outcome.into_result().is_none(), "{answer}");
-    }
 }
 
 #[tokio::test]
@@ -279,4 +291,12 @@ async fn an_error_prints_its_source_only_where_it_is_not_governed() {
     let Error::OutcomeUnknown(unknown) = &error else { panic!("{error:?}") };
     assert_eq!(unknown.error().map(ToString::to_string).as_deref(), Some("secret"));
     assert!(!failed(error).2);
+}
+
+#[test]
+fn a_governed_future_prints_nothing_of_its_call() {
+    let engine = recording(&Received::default(), |_: &ToolRequest| Ok(text("secret").into()));
+    let call = ToolRequest::call("execute_decision", object!({"decision_id": "d", "webhook_url": "w"}));
+    let future = GovernanceLayer::new(Profile::Execute).layer(engine).call(call);
+    assert_eq!(format!("{future:?}"), "ResponseFuture { .. }");
 }

@@ -24,6 +24,29 @@ fn a_receipt_tells_what_the_engine_wrote() {
 }
 
 #[test]
+fn a_receipt_is_what_its_fields_are_however_they_are_written() {
+    let written = |text_of_it: String| ExecutionReceipt::from_result(&text(text_of_it)).unwrap();
+    let read = ExecutionReceipt::from_value(&receipt()).unwrap();
+    let plain = written(receipt().to_string());
+    let escaped = written(receipt().to_string().replace("\"d\"", r#""\u0064""#).replace("\"w\"", r#""\u0077""#));
+    let wrapped = written(json!({"result": receipt()}).to_string());
+    for same in [&plain, &escaped, &wrapped] {
+        assert_eq!((same.decision_id(), same.webhook_url()), ("d", "w"));
+        assert_eq!(same.executed_at(), read.executed_at());
+        assert_eq!(*same, read);
+        assert_eq!(format!("{same:?}"), format!("{read:?}"));
+    }
+    let mut other = receipt();
+    other["region"] = json!("us");
+    assert_ne!(ExecutionReceipt::from_value(&other).unwrap(), read);
+    assert_ne!(written(other.to_string()), plain);
+    let least = json!({"decision_id": "d", "webhook_url": "w", "execution_status": "failed", "executed_at": "now"});
+    let fields = object(&least);
+    let printed = format!("ExecutionReceipt {{ status: Failed, fields: {fields:?} }}");
+    assert_eq!(format!("{:?}", written(least.to_string())), printed);
+}
+
+#[test]
 fn a_receipt_says_nothing_that_the_engine_did_not() {
     let least = json!({"decision_id": "d", "webhook_url": "w", "execution_status": "delivered", "executed_at": "now"});
     let read = ExecutionReceipt::from_value(&least).unwrap();
@@ -64,6 +87,7 @@ fn of_two_members_with_one_name_no_reader_knows_which_holds() {
         "",
         r#", "payload_summary": {"a": [{"b": 1, "c": -1, "d": 1.5, "e": null, "f": true, "g": "h"}, [2], {}]}"#,
         r#", "x": {"a": 1}, "y": {"a": 1}"#,
+        r#", "payload_summary": {"$serde_json::private::Number": "1"}"#,
     ] {
         assert!(read(members), "{members}");
     }
