@@ -7,6 +7,10 @@ mod clock;
 mod cut;
 mod dropped;
 mod frames;
+#[cfg(unix)]
+mod killed;
+#[cfg(unix)]
+mod load;
 mod refused;
 mod sizes;
 mod slow;

@@ -18,21 +18,22 @@ use tower_algenta::StubEngine;
 /// More than any test needs, and less than it takes to lose patience.
 pub(crate) const SOON: Duration = Duration::from_secs(20);
 
-/// The program, built as it stands now: `cargo test --test it` alone does not build the examples.
+/// The program.
 pub(crate) fn program() -> PathBuf {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    PROGRAM
-        .get_or_init(|| {
-            let built = std::process::Command::new(env!("CARGO"))
-                .args(["build", "--locked", "--quiet", "--example", "gateway"])
-                .current_dir(env!("CARGO_MANIFEST_DIR"))
-                .status()
-                .expect("cargo runs");
-            assert!(built.success(), "the example builds");
-            let tests = env::current_exe().unwrap();
-            tests.parent().and_then(|deps| deps.parent()).unwrap().join("examples/gateway")
-        })
-        .clone()
+    PROGRAM.get_or_init(|| example("gateway")).clone()
+}
+
+/// An example, built as it stands now: `cargo test --test it` alone does not build the examples.
+pub(crate) fn example(name: &str) -> PathBuf {
+    let built = std::process::Command::new(env!("CARGO"))
+        .args(["build", "--locked", "--quiet", "--example", name])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .status()
+        .expect("cargo runs");
+    assert!(built.success(), "the example builds");
+    let tests = env::current_exe().unwrap();
+    tests.parent().and_then(|deps| deps.parent()).unwrap().join("examples").join(name)
 }
 
 /// The program with these arguments, and nothing of this process's environment that it would read.
@@ -81,8 +82,12 @@ impl Gateway {
         self.url.replace("/mcp", path)
     }
 
+    pub(crate) fn id(&self) -> String {
+        self.child.id().expect("it runs").to_string()
+    }
+
     pub(crate) fn signal(&self, signal: &str) {
-        let id = self.child.id().expect("it runs").to_string();
+        let id = self.id();
         assert!(std::process::Command::new("kill").args([signal, &id]).status().unwrap().success());
     }
 
