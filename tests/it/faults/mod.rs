@@ -7,6 +7,8 @@ mod clock;
 mod cut;
 mod dropped;
 mod frames;
+#[cfg(target_os = "linux")]
+mod idle;
 #[cfg(unix)]
 mod killed;
 #[cfg(unix)]
