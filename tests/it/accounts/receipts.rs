@@ -1,6 +1,6 @@
 //! What a receipt tells, and what is none.
 
-use rmcp::model::{CallToolResponse, CallToolResult};
+use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock};
 use serde_json::json;
 use tower_algenta::{CallOutcome, ExecutionReceipt};
 
@@ -130,6 +130,12 @@ fn a_transcript_gives_up_a_receipt_only_if_nothing_in_it_failed() {
         let mut result = plain.clone();
         result.structured_content = Some(beside.clone());
         assert_eq!(read(&result), None, "{beside}");
+    }
+    // Prose is no copy, but what it says counts.
+    for prose in [r#"{"error": "m"}"#, r#"{"detail": {"status_code": 409}}"#, r#"{"status_code": 500}"#] {
+        let mut result = plain.clone();
+        result.content.push(ContentBlock::text(format!("Log: {prose}")));
+        assert_eq!(read(&result), None, "{prose}");
     }
     // A `code` that is no denial's is data.
     let mut coded = receipt();
