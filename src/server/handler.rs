@@ -1,6 +1,6 @@
 //! The methods of the protocol.
 
-use std::time::Duration;
+use std::{pin::Pin, time::Duration};
 
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
@@ -65,7 +65,7 @@ where
                 (false, cursor) => self.tools.list_page(page(cursor)).await.map_err(|error| error_data(&error)),
             }
         };
-        let mut list = unless_cancelled(&context, list).await?;
+        let mut list = unless_cancelled(&context, Box::pin(list)).await?;
         if list.cache_scope == Some(CacheScope::Public) {
             // It is what this caller's profile leaves.
             list.cache_scope = Some(CacheScope::Private);
@@ -102,7 +102,7 @@ where
             };
             answer.map_or_else(|error| self.on_denial.answer(&error), |outcome| Ok(outcome.into_response()))
         };
-        unless_cancelled(&context, call).await
+        unless_cancelled(&context, Box::pin(call)).await
     }
 
     #[cfg(feature = "client")]
@@ -112,11 +112,8 @@ where
         context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
         let ask = |peer: Peer<RoleClient>| async move { peer.list_prompts(params).await };
-        unless_cancelled(
-            &context,
-            self.passed.ask::<ListPromptsRequestMethod, _, _>(PassThrough::Prompts, &context.extensions, ask),
-        )
-        .await
+        let asked = self.passed.ask::<ListPromptsRequestMethod, _, _>(PassThrough::Prompts, &context.extensions, ask);
+        unless_cancelled(&context, Box::pin(asked)).await
     }
 
     #[cfg(feature = "client")]
@@ -126,11 +123,8 @@ where
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
         let ask = |peer: Peer<RoleClient>| async move { peer.get_prompt_once(params).await };
-        unless_cancelled(
-            &context,
-            self.passed.ask::<GetPromptRequestMethod, _, _>(PassThrough::Prompts, &context.extensions, ask),
-        )
-        .await
+        let asked = self.passed.ask::<GetPromptRequestMethod, _, _>(PassThrough::Prompts, &context.extensions, ask);
+        unless_cancelled(&context, Box::pin(asked)).await
     }
 
     #[cfg(feature = "client")]
@@ -140,11 +134,9 @@ where
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         let ask = |peer: Peer<RoleClient>| async move { peer.list_resources(params).await };
-        unless_cancelled(
-            &context,
-            self.passed.ask::<ListResourcesRequestMethod, _, _>(PassThrough::Resources, &context.extensions, ask),
-        )
-        .await
+        let asked =
+            self.passed.ask::<ListResourcesRequestMethod, _, _>(PassThrough::Resources, &context.extensions, ask);
+        unless_cancelled(&context, Box::pin(asked)).await
     }
 
     #[cfg(feature = "client")]
@@ -159,7 +151,7 @@ where
             &context.extensions,
             ask,
         );
-        unless_cancelled(&context, asked).await
+        unless_cancelled(&context, Box::pin(asked)).await
     }
 
     #[cfg(feature = "client")]
@@ -169,11 +161,9 @@ where
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let ask = |peer: Peer<RoleClient>| async move { peer.read_resource_once(params).await };
-        unless_cancelled(
-            &context,
-            self.passed.ask::<ReadResourceRequestMethod, _, _>(PassThrough::Resources, &context.extensions, ask),
-        )
-        .await
+        let asked =
+            self.passed.ask::<ReadResourceRequestMethod, _, _>(PassThrough::Resources, &context.extensions, ask);
+        unless_cancelled(&context, Box::pin(asked)).await
     }
 
     #[cfg(feature = "client")]
@@ -195,7 +185,7 @@ where
             self.passed.clean(&mut completed, &self.names, &allowed).await?;
             Ok(completed)
         };
-        unless_cancelled(&context, answer).await
+        unless_cancelled(&context, Box::pin(answer)).await
     }
 
     async fn on_custom_request(
@@ -273,9 +263,11 @@ fn forwarded(mut request_meta: RequestMetaObject) -> Option<RequestMetaObject> {
 }
 
 /// The answer, or an error that nobody reads once the caller has given up: rmcp leaves the handler running.
+///
+/// Boxed, since rmcp moves a future that is as large as the largest of all methods some twenty times for each request.
 async fn unless_cancelled<T>(
     context: &RequestContext<RoleServer>,
-    answer: impl Future<Output = Result<T, ErrorData>>,
+    answer: Pin<Box<impl Future<Output = Result<T, ErrorData>>>>,
 ) -> Result<T, ErrorData> {
     tokio::select! {
         // First, so that nothing is begun for a caller who has left.
