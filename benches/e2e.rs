@@ -52,8 +52,7 @@ impl ServerHandler for Engine {
 }
 
 fn execution() -> ToolRequest {
-    let arguments = rmcp::object!({"decision_id": "dec_1", "webhook_url": "http://127.0.0.1:18802/hook"});
-    ToolRequest::call("execute_decision", arguments)
+    ToolRequest::call("execute_decision", cases::execution())
 }
 
 async fn answer<S>(service: &mut S, request: ToolRequest) -> bool

@@ -26,6 +26,11 @@ pub(crate) fn five_keys() -> JsonObject {
     })
 }
 
+/// The arguments of the execution that the recorded receipt is of.
+pub(crate) fn execution() -> JsonObject {
+    object!({"decision_id": "dec_1", "webhook_url": "http://127.0.0.1:18802/hook"})
+}
+
 /// Arguments of `keys` keys, all of them scalars.
 pub(crate) fn flat(keys: usize) -> JsonObject {
     (0..keys).map(|key| (format!("argument_{key}"), key.into())).collect()
