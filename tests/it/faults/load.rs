@@ -15,15 +15,16 @@ use crate::{
 };
 
 const CALLS: usize = 64;
+const CLIENTS: usize = 8;
 
-/// Executions under way by that many callers' clients, each with a connection of its own.
+/// That many executions under way, by clients of both generations.
 struct Load {
     calls: Vec<tokio::task::JoinHandle<Outcome>>,
 }
 
 impl Load {
     async fn on(url: &str, engine: &StubEngine) -> Self {
-        let clients = join_all((0..CALLS).map(|index| async move {
+        let clients = join_all((0..CLIENTS).map(|index| async move {
             if index.is_multiple_of(2) {
                 Generation::Initialize.connect(url).await
             } else {
@@ -31,7 +32,7 @@ impl Load {
             }
         }));
         let clients = timeout(SOON, clients).await.expect("they connect");
-        let calls = (clients.iter().enumerate())
+        let calls = (clients.iter().cycle().take(CALLS).enumerate())
             .map(|(index, client)| {
                 let tools = executing(client);
                 tokio::spawn(async move { Outcome::of(&execute(&tools, &format!("decision-{index}")).await) })
