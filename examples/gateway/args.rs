@@ -93,8 +93,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     pub(crate) drain_delay: u64,
 
-    /// Seconds that requests under way have to end once the port is closed
-    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    /// Seconds that requests under way have to end once the port is closed; not less than --call-timeout, as a rule
+    #[arg(long, value_name = "SECONDS", default_value_t = 65)]
     pub(crate) drain: u64,
 
     /// Checks the settings and the callers' file, says what would be served, and ends

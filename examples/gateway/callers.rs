@@ -8,7 +8,7 @@ use std::{
     sync::{Arc, PoisonError, RwLock},
 };
 
-use axum::http::{HeaderMap, header::AUTHORIZATION};
+use hyper::{HeaderMap, header::AUTHORIZATION};
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 use tower_algenta::{BearerToken, Profile};

@@ -1,6 +1,7 @@
-//! The HTTP side: who is let in, what is answered beside MCP, and an end that drains.
+//! The HTTP side: connections, and an end that drains.
 
 use std::{
+    convert::Infallible,
     io::{self, Write as _},
     sync::{
         Arc,
@@ -9,21 +10,10 @@ use std::{
     time::Duration,
 };
 
-use axum::{
-    Router,
-    extract::{Request, State},
-    http::{
-        HeaderValue, StatusCode,
-        header::{CONNECTION, WWW_AUTHENTICATE},
-    },
-    middleware::{Next, from_fn_with_state},
-    response::{IntoResponse as _, Response},
-    routing::get,
-};
+use hyper::service::service_fn;
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
     server::graceful::GracefulShutdown,
-    service::TowerToHyperService,
 };
 use rmcp::{
     ServerHandler,
@@ -32,31 +22,15 @@ use rmcp::{
     },
 };
 use tokio::net::TcpListener;
-use tower::ServiceExt as _;
-use tower_algenta::{
-    Error, ToolRequest,
-    client::{CallError, CallErrorKind, ConnectError, ConnectErrorKind, Connections},
-};
+use tower_algenta::client::Connections;
 
-use crate::{args::Args, callers::Callers};
+use crate::{args::Args, callers::Callers, front::Front};
 
 /// How long the headers of a request may take.
 const HEADERS: Duration = Duration::from_secs(10);
 
-/// How long the body of a request may take.
-const BODY: Duration = Duration::from_secs(10);
-
-/// How long the engine may take to show that it is there.
-const PROBE: Duration = Duration::from_secs(5);
-
 /// How long the listener waits after it could not accept a connection, for want of file descriptors as a rule.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-
-#[derive(Clone)]
-struct Ready {
-    connections: Connections,
-    draining: Arc<AtomicBool>,
-}
 
 /// Serves until a signal says to stop, and then until the requests under way have ended.
 pub(crate) async fn serve(
@@ -70,16 +44,13 @@ pub(crate) async fn serve(
     let stop = config.cancellation_token.clone();
     let mcp = StreamableHttpService::new(move || Ok(server.clone()), Arc::<LocalSessionManager>::default(), config);
     let draining = Arc::new(AtomicBool::new(false));
-    let ready = Ready { connections, draining: Arc::clone(&draining) };
-    let mcp = Router::new()
-        .nest_service("/mcp", mcp)
-        .layer(from_fn_with_state(args.max_body, read))
-        .layer(from_fn_with_state(callers.clone(), authenticate));
-    let router = Router::new()
-        .route("/healthz", get(|| async { "ok\n" }))
-        .route("/readyz", get(readyz).with_state(ready))
-        .merge(mcp)
-        .layer(from_fn_with_state(Arc::clone(&draining), part));
+    let front = Arc::new(Front {
+        mcp,
+        callers: callers.clone(),
+        connections,
+        draining: Arc::clone(&draining),
+        max_body: args.max_body,
+    });
 
     let connections = GracefulShutdown::new();
     let mut signals = Signals::new()?;
@@ -89,10 +60,15 @@ pub(crate) async fn serve(
                 Ok((stream, _)) => {
                     // An answer is one small write, and waits for nothing.
                     let _ = stream.set_nodelay(true);
+                    let front = Arc::clone(&front);
+                    let answer = move |request| {
+                        let front = Arc::clone(&front);
+                        async move { Ok::<_, Infallible>(front.answer(request).await) }
+                    };
                     let connection = hyper::server::conn::http1::Builder::new()
                         .timer(TokioTimer::new())
                         .header_read_timeout(HEADERS)
-                        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router.clone()));
+                        .serve_connection(TokioIo::new(stream), service_fn(answer));
                     let connection = connections.watch(connection);
                     // How a connection ends is its client's business.
                     tokio::spawn(async move { _ = connection.await });
@@ -148,62 +124,6 @@ fn config(args: &Args) -> StreamableHttpServerConfig {
         .with_max_request_body_bytes(args.max_body)
         .with_legacy_session_mode(args.sessions)
         .with_json_response(!args.sessions)
-}
-
-async fn authenticate(State(callers): State<Callers>, mut request: Request, next: Next) -> Response {
-    match callers.find(request.headers()) {
-        Some(caller) => {
-            request.extensions_mut().insert(caller);
-            next.run(request).await
-        }
-        None => (StatusCode::UNAUTHORIZED, [(WWW_AUTHENTICATE, "Bearer")], "a valid bearer token is needed\n")
-            .into_response(),
-    }
-}
-
-/// Reads the body within its limits. What the request then does at the engine has limits of its own, whose errors say
-/// whether it may have run; a status would not.
-async fn read(State(limit): State<usize>, request: Request, next: Next) -> Response {
-    let (parts, body) = request.into_parts();
-    match tokio::time::timeout(BODY, axum::body::to_bytes(body, limit)).await {
-        Ok(Ok(body)) => next.run(Request::from_parts(parts, body.into())).await,
-        Ok(Err(_)) => StatusCode::PAYLOAD_TOO_LARGE.into_response(),
-        Err(_) => StatusCode::REQUEST_TIMEOUT.into_response(),
-    }
-}
-
-/// While it drains, an answer is the last one of its connection. On one that is kept until the port closes, a client could
-/// send its next call at that very moment, and would not know whether it ran.
-async fn part(State(draining): State<Arc<AtomicBool>>, request: Request, next: Next) -> Response {
-    let mut response = next.run(request).await;
-    if draining.load(Ordering::Relaxed) {
-        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-    }
-    response
-}
-
-/// Ready is a gateway whose engine answers, be it that it wants a token.
-async fn readyz(State(ready): State<Ready>) -> Response {
-    if ready.draining.load(Ordering::Relaxed) {
-        return (StatusCode::SERVICE_UNAVAILABLE, "draining\n").into_response();
-    }
-    match tokio::time::timeout(PROBE, ready.connections.oneshot(ToolRequest::list())).await {
-        Ok(Ok(_)) => "ready\n".into_response(),
-        Ok(Err(error)) if wants_token(&error) => "ready\n".into_response(),
-        Ok(Err(_)) | Err(_) => (StatusCode::SERVICE_UNAVAILABLE, "the engine does not answer\n").into_response(),
-    }
-}
-
-fn wants_token(error: &Error) -> bool {
-    match error {
-        Error::NotSent(error) => error
-            .downcast_ref::<ConnectError>()
-            .is_some_and(|error| matches!(error.kind(), ConnectErrorKind::Unauthorized | ConnectErrorKind::Forbidden)),
-        Error::Upstream(error) => error
-            .downcast_ref::<CallError>()
-            .is_some_and(|error| matches!(error.kind(), CallErrorKind::Unauthorized | CallErrorKind::Forbidden)),
-        _ => false,
-    }
 }
 
 impl Signals {

@@ -17,6 +17,7 @@
 
 mod args;
 mod callers;
+mod front;
 mod http;
 mod stack;
 

@@ -2,7 +2,7 @@
 
 use std::{error::Error, fmt, sync::Arc};
 
-use axum::http::request::Parts;
+use hyper::http::request::Parts;
 use tower::{Service, ServiceBuilder, util::option_layer};
 use tower_algenta::{
     AuditLayer, BoxError, Endpoint, EngineClient, FlatNamesLayer, GovernanceLayer, Profile, ProfileFromExtensions,

@@ -1,0 +1,116 @@
+//! What is answered: MCP to those who are let in, and to everybody how the gateway is.
+
+use std::{
+    convert::Infallible,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited, combinators::BoxBody};
+use hyper::{
+    Method, Request, Response, StatusCode,
+    body::{Bytes, Incoming},
+    header::{CONNECTION, HeaderValue, WWW_AUTHENTICATE},
+};
+use rmcp::{
+    ServerHandler,
+    transport::streamable_http_server::{StreamableHttpService, session::local::LocalSessionManager},
+};
+use tower::ServiceExt as _;
+use tower_algenta::{
+    Error, ToolRequest,
+    client::{CallError, CallErrorKind, ConnectError, ConnectErrorKind, Connections},
+};
+
+use crate::callers::Callers;
+
+/// How long the body of a request may take.
+const BODY: Duration = Duration::from_secs(10);
+
+/// How long the engine may take to show that it is there.
+const PROBE: Duration = Duration::from_secs(5);
+
+type Answer = Response<BoxBody<Bytes, Infallible>>;
+
+pub(crate) struct Front<S> {
+    pub(crate) mcp: StreamableHttpService<S, LocalSessionManager>,
+    pub(crate) callers: Callers,
+    pub(crate) connections: Connections,
+    pub(crate) draining: Arc<AtomicBool>,
+    pub(crate) max_body: usize,
+}
+
+impl<S: ServerHandler> Front<S> {
+    pub(crate) async fn answer(&self, request: Request<Incoming>) -> Answer {
+        let mut answer = match request.uri().path() {
+            "/mcp" | "/mcp/" => self.mcp(request).await,
+            "/healthz" | "/readyz" if !matches!(*request.method(), Method::GET | Method::HEAD) => {
+                plain(StatusCode::METHOD_NOT_ALLOWED, "")
+            }
+            "/healthz" => plain(StatusCode::OK, "ok\n"),
+            "/readyz" => self.ready().await,
+            _ => plain(StatusCode::NOT_FOUND, ""),
+        };
+        // While it drains, an answer is the last one of its connection. On one that is kept until the port closes, a client
+        // could send its next call at that very moment, and would not know whether it ran.
+        if self.is_draining() {
+            answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        answer
+    }
+
+    /// Lets the caller in, and reads the body within its limits. What the request then does at the engine has limits of
+    /// its own, whose errors say whether it may have run; a status would not.
+    async fn mcp(&self, request: Request<Incoming>) -> Answer {
+        let Some(caller) = self.callers.find(request.headers()) else {
+            let mut refusal = plain(StatusCode::UNAUTHORIZED, "a valid bearer token is needed\n");
+            refusal.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+            return refusal;
+        };
+        let (mut parts, body) = request.into_parts();
+        parts.extensions.insert(caller);
+        match tokio::time::timeout(BODY, Limited::new(body, self.max_body).collect()).await {
+            Ok(Ok(body)) => self.mcp.handle(Request::from_parts(parts, Full::new(body.to_bytes()))).await,
+            Ok(Err(error)) if error.is::<LengthLimitError>() => plain(StatusCode::PAYLOAD_TOO_LARGE, ""),
+            Ok(Err(_)) => plain(StatusCode::BAD_REQUEST, ""),
+            Err(_) => plain(StatusCode::REQUEST_TIMEOUT, ""),
+        }
+    }
+
+    /// Ready is a gateway whose engine answers, be it that it wants a token.
+    async fn ready(&self) -> Answer {
+        if self.is_draining() {
+            return plain(StatusCode::SERVICE_UNAVAILABLE, "draining\n");
+        }
+        match tokio::time::timeout(PROBE, self.connections.clone().oneshot(ToolRequest::list())).await {
+            Ok(Ok(_)) => plain(StatusCode::OK, "ready\n"),
+            Ok(Err(error)) if wants_token(&error) => plain(StatusCode::OK, "ready\n"),
+            Ok(Err(_)) | Err(_) => plain(StatusCode::SERVICE_UNAVAILABLE, "the engine does not answer\n"),
+        }
+    }
+
+    fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Relaxed)
+    }
+}
+
+fn plain(status: StatusCode, text: &'static str) -> Answer {
+    let mut answer = Response::new(Full::new(Bytes::from_static(text.as_bytes())).boxed());
+    *answer.status_mut() = status;
+    answer
+}
+
+fn wants_token(error: &Error) -> bool {
+    match error {
+        Error::NotSent(error) => error
+            .downcast_ref::<ConnectError>()
+            .is_some_and(|error| matches!(error.kind(), ConnectErrorKind::Unauthorized | ConnectErrorKind::Forbidden)),
+        Error::Upstream(error) => error
+            .downcast_ref::<CallError>()
+            .is_some_and(|error| matches!(error.kind(), CallErrorKind::Unauthorized | CallErrorKind::Forbidden)),
+        _ => false,
+    }
+}
