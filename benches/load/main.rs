@@ -21,6 +21,9 @@ use hdrhistogram::Histogram;
 use driver::{Driver, Told};
 use processes::Process;
 
+/// The engine without a hop, and three ways to it.
+const HOPS: usize = 4;
+
 #[derive(Parser)]
 #[command(about = "Drives load through the gateway, and through a proxy that governs nothing.")]
 struct Args {
@@ -53,8 +56,12 @@ struct Args {
 /// What one of the processes is.
 #[derive(Clone, Copy, ValueEnum)]
 enum Role {
+    /// The tools.
     Engine,
+    /// What rmcp's types make of a proxy in the fewest lines.
     Proxy,
+    /// The four layers behind the same HTTP as the proxy's: what is between the two is governance.
+    Governed,
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -76,14 +83,15 @@ async fn measure(args: &Args) -> Result<(), Box<dyn Error>> {
         return soak(args, &gateway, seconds).await;
     }
     let proxy = Process::of_role("proxy", Some(&engine.url)).await?;
-    let hops = [
-        ("engine", Driver::connect(&engine.url, args.clients).await?),
-        ("proxy", Driver::connect(&proxy.url, args.clients).await?),
-        ("gateway", Driver::connect(&gateway.url, args.clients).await?),
-    ];
+    let governed = Process::of_role("governed", Some(&engine.url)).await?;
+    let processes = [engine, proxy, governed, gateway];
+    let mut drivers = Vec::new();
+    for process in &processes {
+        drivers.push(Driver::connect(&process.url, args.clients).await?);
+    }
     let time = Duration::from_secs(args.seconds);
     let warm_up = Duration::from_secs(1);
-    for (_, driver) in &hops {
+    for driver in &drivers {
         driver.at_rate(args.rate, warm_up).await?;
     }
 
@@ -91,27 +99,28 @@ async fn measure(args: &Args) -> Result<(), Box<dyn Error>> {
         "latency of {} requests a second, from when each was due, in {} rounds of {time:?}",
         args.rate, args.rounds
     );
-    let mut latencies = [const { Vec::new() }; 3];
+    let mut latencies = [const { Vec::new() }; HOPS];
     for round in 0..args.rounds {
         for hop in in_turn(round) {
-            latencies[hop].push(hops[hop].1.at_rate(args.rate, time).await?);
+            latencies[hop].push(drivers[hop].at_rate(args.rate, time).await?);
         }
     }
-    for ((name, _), told) in hops.iter().zip(&latencies) {
-        print(name, &Told::sum(told));
+    for (process, told) in processes.iter().zip(&latencies) {
+        print(process.name, &Told::sum(told));
     }
-    ratio("p50 of the gateway over the proxy's", args.rounds, |round| {
-        p50(&latencies[2][round].latencies) / p50(&latencies[1][round].latencies)
-    });
+    for (hop, process) in processes.iter().enumerate().skip(2) {
+        ratio(&format!("p50 of the {} hop over the proxy's", process.name), args.rounds, |round| {
+            p50(&latencies[hop][round].latencies) / p50(&latencies[1][round].latencies)
+        });
+    }
 
     println!("\nthroughput of {} clients that send when they have been answered", args.clients);
-    let processes = [&engine, &proxy, &gateway];
-    let mut rates = [const { Vec::new() }; 3];
-    let mut work = [const { Vec::new() }; 3];
+    let mut rates = [const { Vec::new() }; HOPS];
+    let mut work = [const { Vec::new() }; HOPS];
     for round in 0..args.rounds {
         for hop in in_turn(round) {
             let before = processes[hop].worked();
-            let rate = hops[hop].1.at_full_speed(time).await?;
+            let rate = drivers[hop].at_full_speed(time).await?;
             work[hop].push((processes[hop].worked() - before) / rate / time.as_secs_f64());
             rates[hop].push(rate);
         }
@@ -120,15 +129,21 @@ async fn measure(args: &Args) -> Result<(), Box<dyn Error>> {
         let (rate, work) = (median(&mut rates[hop].clone()), median(&mut work[hop].clone()));
         println!("  {:8} {rate:6.0} a second, {:.0} µs of work each, {}", process.name, work * 1e6, process.memory());
     }
-    ratio("throughput of the gateway over the proxy's", args.rounds, |round| rates[2][round] / rates[1][round]);
-    ratio("work of the gateway over the proxy's", args.rounds, |round| work[2][round] / work[1][round]);
+    for (hop, process) in processes.iter().enumerate().skip(2) {
+        let name = process.name;
+        ratio(&format!("throughput of the {name} hop over the proxy's"), args.rounds, |round| {
+            rates[hop][round] / rates[1][round]
+        });
+        ratio(&format!("work of the {name} hop over the proxy's"), args.rounds, |round| {
+            work[hop][round] / work[1][round]
+        });
+    }
     Ok(())
 }
 
 /// The hops of a round. Each goes first and last as often as the others.
 fn in_turn(round: u32) -> impl Iterator<Item = usize> {
-    let order = [[0, 1, 2], [0, 2, 1]];
-    order[round as usize % 2].into_iter()
+    (0..HOPS).map(move |hop| (hop + round as usize) % HOPS)
 }
 
 async fn soak(args: &Args, gateway: &Process, seconds: u64) -> Result<(), Box<dyn Error>> {

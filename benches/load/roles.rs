@@ -1,4 +1,4 @@
-//! The engine, and the proxy that governs nothing: what rmcp's types make of it in the fewest lines.
+//! The engine, the proxy that governs nothing, and the layers in its place.
 
 use std::{error::Error, sync::Arc};
 
@@ -19,11 +19,17 @@ use rmcp::{
     },
 };
 use tokio::net::TcpListener;
+use tower::Layer as _;
+use tower_algenta::{Endpoint, EngineClient, GovernanceLayer, Profile, ToolServer};
 
 use crate::{Role, cases};
 
 pub(crate) async fn serve(role: Role, upstream: Option<String>) -> Result<(), Box<dyn Error>> {
     match role {
+        Role::Governed => {
+            let engine = EngineClient::connect(Endpoint::new(upstream.ok_or("a gateway has an upstream")?)?).await?;
+            listen(ToolServer::new(GovernanceLayer::new(Profile::Execute).layer(engine))).await
+        }
         Role::Engine => listen(Engine { list: seven_tools(), receipt: cases::receipt() }).await,
         Role::Proxy => {
             let mut config = StreamableHttpClientTransportConfig::with_uri(upstream.ok_or("a proxy has an upstream")?);
@@ -55,7 +61,7 @@ async fn listen(handler: impl ServerHandler + Clone) -> Result<(), Box<dyn Error
 
 fn seven_tools() -> ListToolsResult {
     let mut list = cases::recorded_list();
-    list.tools.retain(|tool| tower_algenta::Profile::Execute.has(&tool.name));
+    list.tools.retain(|tool| Profile::Execute.has(&tool.name));
     list
 }
 
