@@ -44,7 +44,7 @@
 //! - `tracing`: events with the target `tower_algenta` for what was stripped, for tools that are dropped as
 //!   duplicates, for their schema or for want of a flat name, and for an override that nobody made; never an
 //!   argument's value, a text of the engine's or a token. And `audit::Events`: an event for each record of an audit.
-//! - `retry`: `RetryPolicy`, for tower's `Retry`: it repeats only what cannot have run.
+//! - `retry`: `RetryPolicy`, for tower's `Retry`: it repeats lists, and calls that cannot have run.
 //! - `metrics`: `audit::Metrics`, counters and a histogram for the records of an audit.
 //!
 //! Without features there are the layers alone: rmcp's types, no HTTP.

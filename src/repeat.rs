@@ -12,7 +12,7 @@
 //! ```
 //! use std::time::Duration;
 //! use rmcp::{model::CallToolResult, object};
-//! use tower::{Layer as _, ServiceBuilder, ServiceExt as _, hedge::{Hedge, Policy}, layer::layer_fn, service_fn};
+//! use tower::{Layer as _, ServiceBuilder, ServiceExt as _, buffer::BufferLayer, hedge::{Hedge, Policy}, layer::layer_fn, service_fn};
 //! use tower_algenta::{BoxError, RepeatLayer, RepeatableRequest, ToolRequest, ToolResponse};
 //!
 //! #[derive(Clone)]
@@ -35,7 +35,7 @@
 //! # });
 //! // The 95th percentile of the last minute, once there are 100 answers.
 //! let hedge = layer_fn(|inner| Hedge::new(inner, Readers, 100, 0.95, Duration::from_secs(60)));
-//! let service = ServiceBuilder::new().layer(RepeatLayer::new(hedge)).service(engine);
+//! let service = ServiceBuilder::new().layer(RepeatLayer::new((BufferLayer::new(64), hedge))).service(engine);
 //!
 //! service.oneshot(ToolRequest::call("query_data", object!({"metric": "churn"}))).await.unwrap();
 //! # }
@@ -46,16 +46,20 @@
 //! # Where it stands
 //!
 //! Under the governing layers, so that what is repeated has been governed, and above what chooses between engines. It
-//! needs an inner service that can be cloned, since both paths end there; around one that can't, put tower's `Buffer`.
-//! It is ready when both paths are.
+//! needs an inner service that can be cloned, since both paths end there, and a layer whose service can: around one that
+//! can't, put tower's `Buffer`. It is ready when the inner service is; what the layer waits for, its future waits for.
+//!
+//! Of two layers that repeat, `Hedge` belongs outside `Retry`: if one of a hedge's two copies was not sent, the other
+//! may run, and a retry outside would not know.
 
 use std::{
     pin::Pin,
-    task::{Context, Poll, ready},
+    task::{Context, Poll},
 };
 
 use pin_project::pin_project;
 use rmcp::model::Extensions;
+use tower::util::Oneshot;
 use tower_layer::Layer;
 use tower_service::Service;
 
@@ -94,19 +98,18 @@ impl RepeatableRequest {
     }
 }
 
-fn is_repeatable(request: &mut ToolRequest, names: &ToolNames) -> bool {
-    let call = match request {
-        ToolRequest::List(_) => return true,
-        ToolRequest::Call(call) => call,
-    };
+fn is_repeatable(request: &ToolRequest, names: &ToolNames) -> bool {
     // A copy is made by recursion, which a value that no parser has seen could drive through the stack.
+    if !request::meta_is_within(request, json::DEPTH_LIMIT) {
+        return false;
+    }
+    let ToolRequest::Call(call) = request else { return true };
     let params = &call.params;
     let arguments = params.arguments.iter().flat_map(|arguments| arguments.values());
     let responses = params.input_responses.iter().flat_map(|responses| responses.values());
-    let mut is_shallow = arguments.chain(responses).all(|value| json::is_within(value, json::DEPTH_LIMIT));
-    request::for_each_meta(call, |meta| is_shallow &= json::object_is_within(meta, json::DEPTH_LIMIT));
-    let name = &*call.params.name;
-    is_shallow && names.vouched(name).is_some() && !names.is_execute_decision(name)
+    arguments.chain(responses).all(|value| json::is_within(value, json::DEPTH_LIMIT))
+        && names.vouched(&params.name).is_some()
+        && !names.is_execute_decision(&params.name)
 }
 
 /// Layer that applies [`Repeat`].
@@ -123,7 +126,7 @@ impl<L> RepeatLayer<L> {
         Self { layer, names: ToolNames::bare() }
     }
 
-    /// Sets how the upstream spells the tools' names. With the wrong ones nothing is repeated.
+    /// Sets how the upstream spells the tools' names. No spelling makes an execution repeatable.
     pub fn tool_names(mut self, names: ToolNames) -> Self {
         self.names = names;
         self
@@ -138,8 +141,7 @@ where
     type Service = Repeat<S, L::Service>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        let repeating = self.layer.layer(Repeatable { inner: inner.clone() });
-        Repeat { inner, repeating, names: self.names.clone() }
+        Repeat { names: self.names.clone(), ..Repeat::new(inner, &self.layer) }
     }
 }
 
@@ -154,33 +156,43 @@ pub struct Repeat<S, R> {
 }
 
 impl<S, R> Repeat<S, R> {
+    /// Wraps `inner`, and applies `layer` to the requests that are no executions.
+    pub fn new<L>(inner: S, layer: &L) -> Self
+    where
+        S: Clone,
+        L: Layer<Repeatable<S>, Service = R>,
+    {
+        let repeating = layer.layer(Repeatable { inner: inner.clone() });
+        Self { inner, repeating, names: ToolNames::bare() }
+    }
+
     inner_service_accessors!();
 }
 
 impl<S, R> Service<ToolRequest> for Repeat<S, R>
 where
-    S: Service<ToolRequest>,
+    S: Service<ToolRequest> + Clone,
     S::Error: Into<R::Error>,
-    R: Service<RepeatableRequest, Response = S::Response>,
+    R: Service<RepeatableRequest, Response = S::Response> + Clone,
 {
     type Response = S::Response;
     type Error = R::Error;
-    type Future = ResponseFuture<S::Future, R::Future>;
+    type Future = ResponseFuture<S::Future, Oneshot<R, RepeatableRequest>>;
 
     #[inline]
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), R::Error>> {
-        ready!(self.inner.poll_ready(cx)).map_err(Into::into)?;
-        self.repeating.poll_ready(cx)
+        self.inner.poll_ready(cx).map_err(Into::into)
     }
 
-    #[inline]
-    fn call(&mut self, mut request: ToolRequest) -> Self::Future {
-        let path = if is_repeatable(&mut request, &self.names) {
-            Path::Repeating(self.repeating.call(RepeatableRequest(request)))
-        } else {
-            Path::Straight(self.inner.call(request))
-        };
-        ResponseFuture { path }
+    fn call(&mut self, request: ToolRequest) -> Self::Future {
+        if !is_repeatable(&request, &self.names) {
+            return ResponseFuture { path: Path::Straight(self.inner.call(request)) };
+        }
+        // The other path ends in the same service. Whoever kept a place there while waiting for a second one could wait
+        // for ever, so the place goes back.
+        let fresh = self.inner.clone();
+        drop(std::mem::replace(&mut self.inner, fresh));
+        ResponseFuture { path: Path::Repeating(Oneshot::new(self.repeating.clone(), RepeatableRequest(request))) }
     }
 }
 

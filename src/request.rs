@@ -191,3 +191,14 @@ pub(crate) fn for_each_meta(request: &mut CallToolRequest, mut f: impl FnMut(&mu
         f(&mut meta.0);
     }
 }
+
+/// Whether no `_meta` of `request` nests more than `levels` containers, itself included.
+pub(crate) fn meta_is_within(request: &ToolRequest, levels: usize) -> bool {
+    let own = match request {
+        ToolRequest::List(request) => request.params.as_ref().and_then(|params| params.meta.as_ref()),
+        ToolRequest::Call(request) => request.params.meta.as_ref(),
+    };
+    let extensions = request.extensions();
+    let requests = [own, extensions.get::<RequestMetaObject>()].into_iter().flatten().map(|meta| &meta.0.0);
+    requests.chain(extensions.get::<MetaObject>().map(|meta| &meta.0)).all(|meta| json::object_is_within(meta, levels))
+}

@@ -1,4 +1,4 @@
-//! A policy for tower's `Retry` that repeats only what cannot have run.
+//! A policy for tower's `Retry` that repeats lists, and of calls only those that cannot have run.
 //!
 //! # Example
 //!
@@ -38,6 +38,9 @@
 //! | a JSON-RPC error, a refusal, a governed failure, an answer of the wrong kind | no | no |
 //!
 //! An execution never comes here: this is a policy for [`RepeatableRequest`]s alone.
+//!
+//! What an error is says [`Error::find`], which looks at the sources of an error of your own, too. One that tells of two
+//! attempts must not have the [`Error::NotSent`] of the second in its chain if the first may have run.
 
 use std::{error, fmt, sync::Arc, time::Duration};
 
@@ -58,10 +61,10 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_
 /// By how much a pause may be longer, at random.
 const JITTER: f64 = 0.5;
 
-/// A tower `Policy` that repeats only what cannot have run, within a budget.
+/// A tower `Policy` that repeats lists, and calls that cannot have run, within a budget.
 ///
 /// See the [module docs](self) for an example. Up to 3 repeats of a request, after pauses that double from 50 ms to 2 s.
-/// The budget is tower's default: one repeat for every five requests of the last 10 seconds, and 10 a second besides.
+/// The budget is tower's default: one repeat for every five answers of the last 10 seconds, and 10 a second besides.
 /// Clones share it, so one policy belongs to one upstream.
 #[derive(Clone)]
 pub struct RetryPolicy {
@@ -140,7 +143,7 @@ where
     }
 
     fn clone_request(&mut self, request: &RepeatableRequest) -> Option<RepeatableRequest> {
-        Some(request.clone())
+        (self.left > 0).then(|| request.clone())
     }
 }
 

@@ -9,12 +9,18 @@ use std::{
     time::Duration,
 };
 
-use rmcp::{ErrorData, model::JsonObject, object};
+use rmcp::{
+    ErrorData,
+    model::{JsonObject, ListToolsRequest, PaginatedRequestParams},
+    object,
+};
 use serde_json::Value;
 use tower::{
     Layer as _, Service as _, ServiceBuilder, ServiceExt as _,
+    buffer::{Buffer, BufferLayer},
     hedge::Hedge,
     layer::layer_fn,
+    limit::ConcurrencyLimit,
     retry::{RetryLayer, budget::TpsBudget},
     service_fn,
     timeout::error::Elapsed,
@@ -86,6 +92,43 @@ async fn what_is_too_deep_to_be_copied_is_sent_once() {
         .extensions_mut()
         .insert(rmcp::model::RequestMetaObject::from(rmcp::model::MetaObject(object!({"a": deep(500)}))));
     assert!(!is_seen(with_meta, ToolNames::bare()).await);
+    let mut list = ToolRequest::list();
+    list.extensions_mut().insert(rmcp::model::MetaObject(object!({"a": deep(500)})));
+    assert!(!is_seen(list, ToolNames::bare()).await);
+    let params = PaginatedRequestParams::default();
+    let mut list = ListToolsRequest::with_param(params);
+    list.params.as_mut().unwrap().meta = Some(rmcp::model::MetaObject(object!({"a": deep(500)})).into());
+    assert!(!is_seen(list.into(), ToolNames::bare()).await);
+}
+
+#[tokio::test]
+async fn nobody_waits_for_a_second_place() {
+    let engine = service_fn(|_: ToolRequest| async {
+        tokio::task::yield_now().await;
+        Ok::<_, BoxError>(empty_result())
+    });
+    let retry = || RepeatLayer::new(RetryLayer::new(RetryPolicy::new()));
+    for places in [1, 2, 8] {
+        let buffered = retry().layer(Buffer::new(engine, places));
+        let limited = retry().layer(ConcurrencyLimit::new(engine, places));
+        let requests = (0..64).map(|number| if number % 2 == 0 { call("simulate") } else { call(EXECUTION) });
+        let all = requests.map(async |request| {
+            limited.clone().oneshot(request.clone()).await?;
+            buffered.clone().oneshot(request).await
+        });
+        let all = tokio::time::timeout(Duration::from_secs(20), futures::future::try_join_all(all));
+        assert_eq!(all.await.expect("none waits for ever").unwrap().len(), 64);
+
+        // Nor does one that keeps its service between two calls.
+        let (mut kept, mut other) = (limited.clone(), limited);
+        for request in [call("simulate"), call(EXECUTION), call("simulate")] {
+            let both = async {
+                kept.ready().await?.call(request.clone()).await?;
+                other.ready().await?.call(request).await
+            };
+            tokio::time::timeout(Duration::from_secs(20), both).await.expect("neither waits for ever").unwrap();
+        }
+    }
 }
 
 /// How often the engine is called when it fails like this for ever.
@@ -192,12 +235,12 @@ async fn a_hedge_sends_reads_twice_and_executions_once() {
     let hedge = layer_fn(|inner| {
         Hedge::new_with_mock_latencies(inner, Everything, 1, 0.9, Duration::from_secs(60), &[10, 10, 10])
     });
-    let mut stack = RepeatLayer::new(hedge).layer(engine);
+    let stack = RepeatLayer::new((BufferLayer::new(8), hedge)).layer(engine);
 
-    stack.ready().await.unwrap().call(call("query_data")).await.unwrap();
+    stack.clone().oneshot(call("query_data")).await.unwrap();
     assert_eq!(received.take().len(), 2);
     // The error type is the hedge's, and the typed error is in it.
-    let error = stack.ready().await.unwrap().call(call(EXECUTION)).await.unwrap_err();
+    let error = stack.oneshot(call(EXECUTION)).await.unwrap_err();
     assert!(Error::find(&*error).is_some_and(Error::is_retryable), "{error:?}");
     assert_eq!(received.len(), 1);
 }
