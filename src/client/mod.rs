@@ -76,11 +76,11 @@ mod token;
 
 #[cfg(feature = "child-process")]
 pub use child_process::ChildProcess;
-pub use connections::Connections;
+pub use connections::{Connections, ResponseFuture as ConnectionsFuture};
 pub use connector::{ConnectFuture, Connector};
 pub use endpoint::{Endpoint, EndpointError, EndpointErrorKind, EndpointSource};
 pub use engine_client::{EngineClient, ResponseFuture};
 pub use error::{CallError, CallErrorKind, ConnectError, ConnectErrorKind};
 pub use list_changes::ListChanges;
-pub use reconnect::Reconnect;
+pub use reconnect::{Reconnect, ReconnectFuture};
 pub use token::{BearerToken, InvalidToken};

@@ -5,7 +5,7 @@ use std::{
     pin::Pin,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     task::{Context, Poll, ready},
 };
@@ -15,7 +15,7 @@ use tower::ServiceExt as _;
 use tower_service::Service;
 
 use super::{CallError, CallErrorKind, Connector, Endpoint, EngineClient, backoff::Backoff, engine_client};
-use crate::{Error, ToolRequest, ToolResponse, error::links, events};
+use crate::{BoxError, Error, ToolRequest, ToolResponse, error::links, events};
 
 type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 type Connect = Arc<dyn Fn() -> BoxFuture<Result<EngineClient, Error>> + Send + Sync>;
@@ -27,9 +27,12 @@ type Connect = Arc<dyn Fn() -> BoxFuture<Result<EngineClient, Error>> + Send + S
 /// would look like the fastest of all. What stands before it must bound the wait if all engines are gone, with tower's
 /// `load_shed`, say. To be refused at once while a single engine is away, use [`Connections`](super::Connections).
 ///
-/// **No request is sent twice.** One that finds the connection lost, or is answered with HTTP 401, 429, 502, 503 or 504,
-/// fails as it does with [`EngineClient`], and then the connection is made anew. Connecting reads the list of tools once,
-/// so an engine that can't serve one is not ready.
+/// **No request is sent twice.** One that fails, fails as it does with [`EngineClient`]; then the connection is made anew
+/// - at once, if it is lost, could not be opened, or the token is refused;
+/// - after a pause, once three requests in a row were answered by an HTTP error, by what is no answer, or not in time.
+///   One or two can be the fault of what was asked, and a model must not take an engine from everybody.
+///
+/// A connection counts when the engine has answered a list of tools over it. Until one is answered, it is tried again.
 ///
 /// ```
 /// # #[cfg(feature = "stub")]
@@ -60,7 +63,11 @@ enum State {
 struct Health {
     has_served: AtomicBool,
     is_lost: AtomicBool,
+    failed_in_a_row: AtomicUsize,
 }
+
+/// Requests in a row that end in no answer, until the engine is taken to be gone.
+const FAILURES: usize = 3;
 
 impl Reconnect {
     /// An engine at `endpoint`. It is connected to when it is first asked whether it is ready.
@@ -82,14 +89,18 @@ impl Reconnect {
     /// let engine = Reconnect::new(start, "algenta-mcp");
     /// # }
     /// ```
+    #[must_use]
     pub fn new<M, T>(make: M, target: T) -> Self
     where
-        M: Service<T, Response = EngineClient, Error: Into<Error>, Future: Send> + Clone + Send + Sync + 'static,
+        M: Service<T, Response = EngineClient, Error: Into<BoxError>, Future: Send> + Clone + Send + Sync + 'static,
         T: Clone + Send + Sync + 'static,
     {
         let connect = move || -> BoxFuture<_> {
             let (make, target) = (make.clone(), target.clone());
-            Box::pin(async move { make.oneshot(target).await.map_err(Into::into) })
+            Box::pin(async move {
+                let client = make.oneshot(target).await.map_err(|error| Error::from(error.into()))?;
+                is_serving(&client).await.map(|()| client)
+            })
         };
         Self { connect: Arc::new(connect), state: State::Idle }
     }
@@ -104,7 +115,7 @@ impl Reconnect {
 impl Service<ToolRequest> for Reconnect {
     type Response = ToolResponse;
     type Error = Error;
-    type Future = ResponseFuture;
+    type Future = ReconnectFuture;
 
     /// Ready while there is a connection. It fails only if the runtime, or what connects, has come to its end.
     ///
@@ -115,17 +126,20 @@ impl Service<ToolRequest> for Reconnect {
         while !self.is_connected() {
             self.state = match &mut self.state {
                 State::Idle => Connecting::begin(&self.connect, Backoff::new(), false).into(),
-                State::Connecting(connecting) => {
-                    let (client, backoff) = ready!(connecting.poll(cx))?;
-                    State::Connected(client, Arc::default(), backoff)
-                }
+                State::Connecting(connecting) => match ready!(connecting.poll(cx)) {
+                    Ok((client, backoff)) => State::Connected(client, Arc::default(), backoff),
+                    Err(error) => {
+                        self.state = State::Idle;
+                        return Poll::Ready(Err(error));
+                    }
+                },
                 State::Connected(_, health, backoff) => {
                     let mut backoff = std::mem::replace(backoff, Backoff::new());
                     let has_served = health.has_served.load(Ordering::Relaxed);
                     if has_served {
                         backoff.reset();
                     }
-                    Connecting::begin(&self.connect, backoff, !has_served).into()
+                    Connecting::begin(&self.connect, backoff, !has_served || health.is_failing()).into()
                 }
             };
         }
@@ -134,12 +148,12 @@ impl Service<ToolRequest> for Reconnect {
 
     /// Sends the request. Without a connection, so before [`poll_ready`](Self::poll_ready) said that there is one, it
     /// fails with [`Error::NotSent`].
-    fn call(&mut self, request: ToolRequest) -> ResponseFuture {
+    fn call(&mut self, request: ToolRequest) -> ReconnectFuture {
         let sent = match &mut self.state {
             State::Connected(client, health, _) => Some((client.call(request), Arc::clone(health))),
             State::Idle | State::Connecting(_) => None,
         };
-        ResponseFuture { sent }
+        ReconnectFuture { sent }
     }
 }
 
@@ -188,41 +202,53 @@ impl From<Connecting> for State {
 
 impl Health {
     fn is_lost(&self) -> bool {
-        self.is_lost.load(Ordering::Relaxed)
+        self.is_lost.load(Ordering::Relaxed) || self.is_failing()
+    }
+
+    fn is_failing(&self) -> bool {
+        self.failed_in_a_row.load(Ordering::Relaxed) >= FAILURES
     }
 
     fn note(&self, answer: &Result<ToolResponse, Error>) {
-        match answer {
-            Ok(_) => self.has_served.store(true, Ordering::Relaxed),
-            Err(error) if links(error).any(takes_out) => self.is_lost.store(true, Ordering::Relaxed),
-            Err(_) => {}
+        match answer.as_ref().err().and_then(call_error) {
+            Some(CallErrorKind::Cancelled) => {}
+            Some(
+                CallErrorKind::Unreachable
+                | CallErrorKind::Closed
+                | CallErrorKind::Lost
+                | CallErrorKind::SessionLost
+                | CallErrorKind::Unauthorized,
+            ) => self.is_lost.store(true, Ordering::Relaxed),
+            Some(_) => _ = self.failed_in_a_row.fetch_add(1, Ordering::Relaxed),
+            // The engine's own error is an answer, too.
+            None => {
+                self.has_served.store(true, Ordering::Relaxed);
+                self.failed_in_a_row.store(0, Ordering::Relaxed);
+            }
         }
     }
 }
 
-/// Whether an engine that fails like this can't serve others either. A 403 or a 500 may be about one call, and a model
-/// could take an engine from everybody with it.
-fn takes_out(error: &(dyn std::error::Error + 'static)) -> bool {
-    error.downcast_ref::<CallError>().is_some_and(|error| {
-        matches!(
-            error.kind(),
-            CallErrorKind::Unreachable
-                | CallErrorKind::Closed
-                | CallErrorKind::Lost
-                | CallErrorKind::SessionLost
-                | CallErrorKind::Unauthorized
-                | CallErrorKind::Status(429 | 502..=504)
-        )
-    })
+/// Whether an engine that was connected to answers, be it with an error of its own.
+async fn is_serving(client: &EngineClient) -> Result<(), Error> {
+    match client.clone().oneshot(ToolRequest::list()).await {
+        Err(error) if call_error(&error).is_some() => Err(error),
+        Ok(_) | Err(_) => Ok(()),
+    }
+}
+
+/// How the request failed, if not by the engine's answer.
+fn call_error(error: &Error) -> Option<CallErrorKind> {
+    links(error).find_map(|error| error.downcast_ref::<CallError>()).map(CallError::kind)
 }
 
 /// Response future of [`Reconnect`]. Dropped before the answer, it cancels the request at the engine.
 #[must_use = "futures do nothing unless you `.await` or poll them"]
-pub struct ResponseFuture {
+pub struct ReconnectFuture {
     sent: Option<(engine_client::ResponseFuture, Arc<Health>)>,
 }
 
-impl Future for ResponseFuture {
+impl Future for ReconnectFuture {
     type Output = Result<ToolResponse, Error>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -235,8 +261,8 @@ impl Future for ResponseFuture {
     }
 }
 
-impl fmt::Debug for ResponseFuture {
+impl fmt::Debug for ReconnectFuture {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ResponseFuture").finish_non_exhaustive()
+        f.debug_struct("ReconnectFuture").finish_non_exhaustive()
     }
 }
