@@ -31,7 +31,7 @@ async fn arrival(engine: &StubEngine, id: &str) {
 
 #[tokio::test]
 async fn executions_have_a_limit_of_their_own() {
-    let engine = engine(Duration::from_millis(700)).await;
+    let engine = engine(Duration::from_secs(4)).await;
     let (a, b) = (Replica::before(&engine).await, Replica::before(&engine).await);
     let Some(envoy) = with_room_for_one([&a, &b], "limits of executions").await else { return };
     let tools = Generation::Stateless.tools(&envoy.url, Profile::Execute).await;
@@ -81,7 +81,7 @@ async fn call(url: &str, named: &str, id: &str) -> (StatusCode, Value) {
 
 #[tokio::test]
 async fn a_name_in_a_header_decides_nothing_but_the_way() {
-    let engine = engine(Duration::from_millis(700)).await;
+    let engine = engine(Duration::from_secs(4)).await;
     let (a, b) = (Replica::before(&engine).await, Replica::before(&engine).await);
     let Some(envoy) = with_room_for_one([&a, &b], "names in headers").await else { return };
 

@@ -254,6 +254,10 @@ async fn and_started_again() {
         let (tools, id) = (tools.clone(), format!("decision-{index}"));
         sent.push(tokio::spawn(async move { execute(&tools, &id).await }));
         if index == 16 {
+            // Some have ended, and some are under way.
+            while !sent[2].is_finished() {
+                tokio::task::yield_now().await;
+            }
             engine.start_kill().unwrap();
         }
     }
