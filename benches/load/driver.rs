@@ -96,8 +96,8 @@ impl Driver {
         Ok(told)
     }
 
-    /// Has each client send its next request when the last one is answered: requests a second.
-    pub(crate) async fn at_full_speed(&self, time: Duration) -> Result<f64, Box<dyn Error>> {
+    /// Has each client send its next request when the last one is answered: how many were, and in what time.
+    pub(crate) async fn at_full_speed(&self, time: Duration) -> Result<(f64, Duration), Box<dyn Error>> {
         let answered = Arc::new(AtomicU64::new(0));
         let mut clients = JoinSet::new();
         let begun = Instant::now();
@@ -116,7 +116,7 @@ impl Driver {
         while let Some(ended) = clients.join_next().await {
             ended??;
         }
-        Ok(crate::to_f64(answered.load(Ordering::Relaxed)) / begun.elapsed().as_secs_f64())
+        Ok((crate::to_f64(answered.load(Ordering::Relaxed)), begun.elapsed()))
     }
 }
 

@@ -60,7 +60,7 @@ enum Role {
     Engine,
     /// What rmcp's types make of a proxy in the fewest lines.
     Proxy,
-    /// The four layers behind the same HTTP as the proxy's: what is between the two is governance.
+    /// The four layers, with this crate's server and client, behind the same HTTP as the proxy's.
     Governed,
 }
 
@@ -120,9 +120,9 @@ async fn measure(args: &Args) -> Result<(), Box<dyn Error>> {
     for round in 0..args.rounds {
         for hop in in_turn(round) {
             let before = processes[hop].worked();
-            let rate = drivers[hop].at_full_speed(time).await?;
-            work[hop].push((processes[hop].worked() - before) / rate / time.as_secs_f64());
-            rates[hop].push(rate);
+            let (answered, took) = drivers[hop].at_full_speed(time).await?;
+            work[hop].push((processes[hop].worked() - before) / answered);
+            rates[hop].push(answered / took.as_secs_f64());
         }
     }
     for (hop, process) in processes.iter().enumerate() {
