@@ -3,7 +3,7 @@
 use std::{
     io,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
@@ -24,6 +24,7 @@ use tower::{
     retry::{RetryLayer, budget::TpsBudget},
     service_fn,
     timeout::error::Elapsed,
+    util::MapRequest,
 };
 use tower_algenta::{
     BoxError, Error, GovernanceLayer, Profile, RepeatLayer, RepeatableRequest, RetryPolicy, ToolNames, ToolRequest,
@@ -243,4 +244,63 @@ async fn a_hedge_sends_reads_twice_and_executions_once() {
     let error = stack.oneshot(call(EXECUTION)).await.unwrap_err();
     assert!(Error::find(&*error).is_some_and(Error::is_retryable), "{error:?}");
     assert_eq!(received.len(), 1);
+}
+
+/// Who touched a request last.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Touched {
+    Host,
+    Layer,
+}
+
+#[tokio::test]
+async fn a_layer_sees_the_tool_and_what_travels_with_it() {
+    let engine = Received::default();
+    let seen = Mutex::new(Vec::new());
+    let looking = layer_fn(|inner| {
+        MapRequest::new(inner, |mut request: RepeatableRequest| {
+            let touched = request.extensions().get::<Touched>().copied();
+            seen.lock().unwrap().push((request.tool().map(str::to_owned), touched));
+            request.extensions_mut().insert(Touched::Layer);
+            request
+        })
+    });
+    let stack = RepeatLayer::new(looking).layer(recording(&engine, |_| Ok(empty_result())));
+    for mut request in [ToolRequest::list(), call("simulate"), call(EXECUTION)] {
+        request.extensions_mut().insert(Touched::Host);
+        stack.clone().oneshot(request).await.unwrap();
+    }
+
+    let by_host = Some(Touched::Host);
+    assert_eq!(*seen.lock().unwrap(), [(None, by_host), (Some("simulate".to_owned()), by_host)]);
+    let touched: Vec<_> = engine.take().iter().map(|request| request.extensions().get::<Touched>().copied()).collect();
+    assert_eq!(touched, [Some(Touched::Layer), Some(Touched::Layer), by_host]);
+}
+
+#[test]
+fn a_policy_prints_how_often_it_repeats() {
+    let printed = format!("{:?}", RetryPolicy::new().times(7));
+    assert!(printed.starts_with("RetryPolicy") && printed.contains("left: 7"), "{printed}");
+}
+
+/// Counts how often it is copied.
+struct Counted(Arc<AtomicUsize>);
+
+impl Clone for Counted {
+    fn clone(&self) -> Self {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(&self.0))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_is_copied_for_its_repeats_only() {
+    for times in [0, 1, 3] {
+        let copies = Arc::default();
+        let mut request = call("simulate");
+        request.extensions_mut().insert(Counted(Arc::clone(&copies)));
+        let policy = RetryPolicy::new().times(times);
+        attempts(request, policy, || Error::NotSent("connection refused".into())).await;
+        assert_eq!(copies.load(Ordering::Relaxed), times as usize);
+    }
 }
