@@ -11,7 +11,9 @@ use std::{
 
 use rmcp::{
     ErrorData,
-    model::{JsonObject, ListToolsRequest, PaginatedRequestParams},
+    model::{
+        CallToolRequestParams, JsonObject, ListToolsRequest, MetaObject, PaginatedRequestParams, RequestMetaObject,
+    },
     object,
 };
 use serde_json::Value;
@@ -88,18 +90,27 @@ async fn what_is_too_deep_to_be_copied_is_sent_once() {
     };
     assert!(is_seen(request(128), ToolNames::bare()).await);
     assert!(!is_seen(request(129), ToolNames::bare()).await);
-    let mut with_meta = call("simulate");
-    with_meta
-        .extensions_mut()
-        .insert(rmcp::model::RequestMetaObject::from(rmcp::model::MetaObject(object!({"a": deep(500)}))));
-    assert!(!is_seen(with_meta, ToolNames::bare()).await);
-    let mut list = ToolRequest::list();
-    list.extensions_mut().insert(rmcp::model::MetaObject(object!({"a": deep(500)})));
-    assert!(!is_seen(list, ToolNames::bare()).await);
-    let params = PaginatedRequestParams::default();
-    let mut list = ListToolsRequest::with_param(params);
-    list.params.as_mut().unwrap().meta = Some(rmcp::model::MetaObject(object!({"a": deep(500)})).into());
-    assert!(!is_seen(list.into(), ToolNames::bare()).await);
+    let answered = |levels| {
+        CallToolRequestParams::new("simulate").with_input_responses([("form".to_owned(), deep(levels))].into())
+    };
+    assert!(is_seen(answered(128).into(), ToolNames::bare()).await);
+    assert!(!is_seen(answered(129).into(), ToolNames::bare()).await);
+
+    let meta = || MetaObject(object!({"a": deep(500)}));
+    let mut called = CallToolRequestParams::new("simulate");
+    called.meta = Some(meta().into());
+    let mut listed = ListToolsRequest::with_param(PaginatedRequestParams::default());
+    listed.params.as_mut().unwrap().meta = Some(meta().into());
+    for request in [called.into(), listed.into()] {
+        assert!(!is_seen(request, ToolNames::bare()).await);
+    }
+    for mut request in [ToolRequest::list(), call("simulate")] {
+        request.extensions_mut().insert(meta());
+        assert!(!is_seen(request.clone(), ToolNames::bare()).await);
+        request.extensions_mut().remove::<MetaObject>();
+        request.extensions_mut().insert(RequestMetaObject::from(meta()));
+        assert!(!is_seen(request, ToolNames::bare()).await);
+    }
 }
 
 #[tokio::test]
