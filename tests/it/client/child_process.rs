@@ -232,7 +232,7 @@ async fn a_child_of_older_versions_is_started_again() {
 
 #[tokio::test]
 async fn an_engine_that_has_ended_is_started_again() {
-    let mut engine = Reconnect::new(service_fn(|()| EngineClient::spawn(script("", ""))), ());
+    let mut engine = Reconnect::new(service_fn(|()| EngineClient::spawn(script(":", ""))), ());
     let mut pid = async || {
         let ready = timeout(SOON, engine.ready()).await.expect("it becomes ready")?;
         match timeout(SOON, ready.call(simulate())).await.expect("a call ends")? {
