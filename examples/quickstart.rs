@@ -20,7 +20,7 @@ async fn main() -> Result<(), Box<dyn StdError>> {
     let outcome = tools.call("simulate", object!({"scenario": "expand-to-eu"})).await?;
     println!("   simulate(scenario='expand-to-eu') -> {}", compact(outcome.result()));
     let refusal = tools.call("execute_decision", object!({"decision_id": "decision-7"})).await;
-    println!("   execute_decision(..) -> refused: {} (it does not say whether the tool exists)", refused(refusal)?);
+    println!("   execute_decision(..) -> refused: {} (the words for a tool that does not exist)", refused(refusal)?);
     tools.close().await?;
 
     println!("\n2. Under `execute`, an execution ends in a typed receipt.");

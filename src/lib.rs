@@ -32,7 +32,7 @@
 //! Every layer wraps a `Service<`[`ToolRequest`]`, Response = `[`ToolResponse`]`>`: two requests, two responses, made of
 //! rmcp's own types, which this crate re-exports. What cannot be read as one of them never enters the stack. The error type
 //! is yours, as long as an [`Error`] converts into it: if the compiler only says that a stack is no `Service`, its error
-//! type lacks `From<Error>`; use [`BoxError`], or `.map_err(BoxError::from)` under the layers.
+//! type lacks `From<Error>`, or `AsRef<dyn std::error::Error + Send + Sync>` where a layer looks at it; use [`BoxError`], or `.map_err(BoxError::from)` under the layers.
 //!
 //! # Features
 //!
@@ -42,7 +42,8 @@
 //! - `stub`: `StubEngine`, a real MCP server on a real socket for examples and tests.
 //! - `webhook-filter`: `WebhookFilter`, a list of hosts that a model may have decisions delivered to.
 //! - `tracing`: events with the target `tower_algenta` for what was stripped, for tools that are dropped as
-//!   duplicates, for their schema or for want of a flat name, and for an override that nobody made; never an
+//!   duplicates, for their schema or for want of a flat name, for an override that nobody made, an engine that can't be
+//!   connected to, and an audit record that was lost; never an
 //!   argument's value, a text of the engine's or a token. And `audit::Events`: an event for each record of an audit.
 //! - `retry`: `RetryPolicy`, for tower's `Retry`: it repeats lists, and calls that cannot have run.
 //! - `metrics`: `audit::Metrics`, counters and a histogram for the records of an audit.

@@ -9,7 +9,7 @@ const WAITING: usize = 16;
 
 /// Takes the reports on the progress of one call.
 ///
-/// A [`ToolServer`](crate::ToolServer) puts one into the extensions of a call whose caller wants to know. A service of
+/// A `ToolServer` (feature `server`) puts one into the extensions of a call whose caller wants to know. A service of
 /// yours reports to it; [`EngineClient`](crate::EngineClient) reports what the engine tells.
 ///
 /// ```

@@ -41,7 +41,8 @@
 //! # }
 //! ```
 //!
-//! For tower's `Retry` there is a policy here, `RetryPolicy` (feature `retry`).
+//! For tower's `Retry` there is a policy here, `RetryPolicy` (feature `retry`):
+//! `RepeatLayer::new(RetryLayer::new(RetryPolicy::new()))`.
 //!
 //! # Where it stands
 //!
@@ -112,7 +113,9 @@ fn is_repeatable(request: &ToolRequest, names: &ToolNames) -> bool {
         && !names.is_execute_decision(&params.name)
 }
 
-/// Layer that applies [`Repeat`].
+/// Layer that applies [`Repeat`]: under governance, over a service that can be cloned.
+///
+/// See the [module docs](self) for an example.
 #[derive(Clone, Debug, Default)]
 #[must_use = "a layer does nothing until it wraps a service"]
 pub struct RepeatLayer<L> {

@@ -66,6 +66,10 @@ const JITTER: f64 = 0.5;
 /// See the [module docs](self) for an example. Up to 3 repeats of a request, after pauses that double from 50 ms to 2 s.
 /// The budget is tower's default: one repeat for every five answers of the last 10 seconds, and 10 a second besides.
 /// Clones share it, so one policy belongs to one upstream.
+///
+/// It goes into a [`RepeatLayer`](crate::RepeatLayer), and not into `ServiceBuilder::retry`, which would not compile: that
+/// sees executions. The stack's error is [`Error`], [`BoxError`](crate::BoxError), or implements
+/// `AsRef<dyn std::error::Error + Send + Sync>`.
 #[derive(Clone)]
 pub struct RetryPolicy {
     budget: Arc<dyn Budget + Send + Sync>,

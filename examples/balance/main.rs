@@ -32,13 +32,17 @@ async fn main() -> Result<(), BoxError> {
     println!("\n1. Requests go where they are answered soonest.");
     report(&drive(&tools, 300, 0).await, &running);
 
-    println!("\n2. `b` dies. What was under way fails, typed; what comes after goes to the others.");
+    println!(
+        "\n2. `b` dies. What was under way fails, typed (`not_sent` may be repeated); the rest goes to the others."
+    );
     let dead = running.remove("b").ok_or("there is a `b`")?;
     let port = dead.addr().port();
     let (ends, ()) = tokio::join!(drive(&tools, 300, 300), dead.shutdown());
     report(&ends, &running);
 
-    println!("\n3. It is started again at its address, and gets requests as soon as it has listed its tools.");
+    println!(
+        "\n3. It is started again at its address, and gets requests as soon as it has listed its tools; it counts anew."
+    );
     let again = StubEngine::builder().port(port).start().await?;
     let mut id = 600;
     while again.received().is_empty() {
@@ -65,7 +69,7 @@ async fn main() -> Result<(), BoxError> {
         *executed.entry(execution.decision_id).or_insert(0) += 1;
     }
     let twice = executed.values().filter(|&&times| times > 1).count();
-    println!("\n{} decisions were executed, {twice} of them twice", executed.len());
+    println!("\n{} decisions were executed by the engines that still run, {twice} of them twice", executed.len());
     if twice == 0 { Ok(()) } else { Err("a decision was executed twice".into()) }
 }
 

@@ -26,7 +26,8 @@ const MEMORY: Duration = Duration::from_secs(10);
 /// Engines that come and go, under the names that they were given.
 pub(crate) type Changes = UnboundedReceiver<Change<String, Reconnect>>;
 
-/// A governed service over `engines`, once one of them is there.
+/// A governed service over `engines`, once one of them is there: with a timeout around it, unless you wait for ever. Send
+/// `Change::Insert(name, Reconnect::to(Endpoint::new(url)?))` for each; `Toolset::from_governed_stack` takes the result.
 ///
 /// They must be replicas: they share their book of decisions, or the gate `idempotency` means nothing, and whatever
 /// cursors their lists have.

@@ -7,7 +7,11 @@ use tower_algenta::{Profile, server::PassThrough};
 
 /// Keeps the callers of an Algenta engine inside their profiles.
 #[derive(Debug, Parser)]
-#[command(name = "gateway", version)]
+#[command(
+    name = "gateway",
+    version,
+    after_help = "Serves /mcp, /healthz (this process) and /readyz (the engine). SIGTERM drains, SIGHUP reads --callers again."
+)]
 #[expect(clippy::struct_excessive_bools, reason = "a field is an option of the command line")]
 #[expect(clippy::doc_markdown, reason = "the comments are what `--help` prints")]
 pub(crate) struct Args {
@@ -61,7 +65,7 @@ pub(crate) struct Args {
     pub(crate) audit: Option<PathBuf>,
 
     /// Methods to pass to the engine beside the tools', unread; needs --single-identity
-    #[arg(long, value_delimiter = ',', requires = "single_identity")]
+    #[arg(long, value_name = "METHODS", value_delimiter = ',', requires = "single_identity")]
     pub(crate) pass_through: Vec<Passed>,
 
     /// A prefix that the engine puts before its tools' names
@@ -97,7 +101,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SECONDS", default_value_t = 65)]
     pub(crate) drain: u64,
 
-    /// Checks the settings and the callers' file, says what would be served, and ends
+    /// Checks the settings and the callers' file, says what would be served, and ends; it does not call the engine
     #[arg(long)]
     pub(crate) check: bool,
 }

@@ -25,7 +25,7 @@ use tower_algenta::{
     client::{CallError, CallErrorKind, ConnectError, ConnectErrorKind, Connections},
 };
 
-use crate::callers::Callers;
+use crate::{callers::Callers, http::warn};
 
 /// How long the body of a request may take.
 const BODY: Duration = Duration::from_secs(10);
@@ -40,6 +40,8 @@ pub(crate) struct Front<S> {
     pub(crate) callers: Callers,
     pub(crate) connections: Connections,
     pub(crate) draining: Arc<AtomicBool>,
+    /// What /readyz said last.
+    pub(crate) was_ready: AtomicBool,
     pub(crate) max_body: usize,
 }
 
@@ -85,10 +87,20 @@ impl<S: ServerHandler> Front<S> {
         if self.is_draining() {
             return plain(StatusCode::SERVICE_UNAVAILABLE, "draining\n");
         }
-        match tokio::time::timeout(PROBE, self.connections.clone().oneshot(ToolRequest::list())).await {
-            Ok(Ok(_)) => plain(StatusCode::OK, "ready\n"),
-            Ok(Err(error)) if wants_token(&error) => plain(StatusCode::OK, "ready\n"),
-            Ok(Err(_)) | Err(_) => plain(StatusCode::SERVICE_UNAVAILABLE, "the engine does not answer\n"),
+        let why = match tokio::time::timeout(PROBE, self.connections.clone().oneshot(ToolRequest::list())).await {
+            Ok(Ok(_)) => None,
+            Ok(Err(error)) => Some(error).filter(|error| !wants_token(error)).map(|error| error.to_string()),
+            Err(_) => Some(format!("the engine did not answer within {PROBE:?}")),
+        };
+        let is_ready = why.is_none();
+        if self.was_ready.swap(is_ready, Ordering::Relaxed) != is_ready {
+            // For the operator; whoever asks gets to know no more than that.
+            warn(&why.map_or("ready again".to_owned(), |why| format!("not ready: {why}")));
+        }
+        if is_ready {
+            plain(StatusCode::OK, "ready\n")
+        } else {
+            plain(StatusCode::SERVICE_UNAVAILABLE, "the engine does not answer\n")
         }
     }
 

@@ -49,6 +49,7 @@ pub(crate) async fn serve(
         callers: callers.clone(),
         connections,
         draining: Arc::clone(&draining),
+        was_ready: AtomicBool::new(true),
         max_body: args.max_body,
     });
 
@@ -110,7 +111,7 @@ pub(crate) fn say(line: &str) {
     let _ = writeln!(io::stdout(), "{line}");
 }
 
-fn warn(line: &str) {
+pub(crate) fn warn(line: &str) {
     let _ = writeln!(io::stderr(), "gateway: {line}");
 }
 

@@ -56,7 +56,8 @@ async fn run(args: Args) -> Result<(), Box<dyn Error>> {
         eprintln!("{summary}");
         Box::pin(server.serve(rmcp::transport::stdio())).await?.waiting().await?;
     } else {
-        let listener = tokio::net::TcpListener::bind(args.listen).await?;
+        let listener = tokio::net::TcpListener::bind(args.listen).await;
+        let listener = listener.map_err(|error| format!("{}: {error}", args.listen))?;
         http::say(&format!("{summary}\n  listens  http://{}/mcp", listener.local_addr()?));
         http::serve(listener, &args, server, callers, connections.clone()).await?;
         http::say("drained");

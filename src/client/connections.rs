@@ -139,7 +139,7 @@ impl Connections {
     }
 
     /// The number of announcements that the list of tools has changed, for
-    /// [`ToolServer::list_changes`](crate::ToolServer::list_changes) and for whoever else waits for them.
+    /// `ToolServer::list_changes` (feature `server`) and for whoever else waits for them.
     ///
     /// A task of its own listens, without a caller's token, for as long as the receiver lives. It connects again when the
     /// connection is lost, and counts that as a change: what changed in between is not told.

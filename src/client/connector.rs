@@ -28,7 +28,7 @@ type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 /// # Ok::<_, tower_algenta::BoxError>(()) }).unwrap();
 /// ```
 ///
-/// With the feature `child-process` it also starts a [`ChildProcess`](super::ChildProcess). An engine at the end of
+/// With the feature `child-process` it also starts a `ChildProcess`. An engine at the end of
 /// another transport has no target that can be cloned: there, `service_fn` around [`EngineClient::serve`] is the maker.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]

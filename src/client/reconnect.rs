@@ -32,7 +32,8 @@ type Connect = Arc<dyn Fn() -> BoxFuture<Result<EngineClient, Error>> + Send + S
 /// - after a pause, once three requests in a row were answered by an HTTP error, by what is no answer, or not in time.
 ///   One or two can be the fault of what was asked, and a model must not take an engine from everybody.
 ///
-/// A connection counts when the engine has answered a list of tools over it. Until one is answered, it is tried again.
+/// It is one service for one owner, a balancer as a rule; what needs clones gets them from tower's `Buffer` around it. A
+/// connection counts when the engine has answered a list of tools over it. Until one is answered, it is tried again.
 ///
 /// ```
 /// # #[cfg(feature = "stub")]
