@@ -21,8 +21,11 @@ use hdrhistogram::Histogram;
 use driver::{Driver, Told};
 use processes::Process;
 
-/// The engine without a hop, and three ways to it.
-const HOPS: usize = 4;
+/// The engine without a hop, and four ways to it.
+const HOPS: usize = 5;
+
+/// The hops that are compared: the layers alone, with this crate's server and client, and the program.
+const PAIRS: [(usize, usize); 3] = [(3, 2), (3, 1), (4, 1)];
 
 #[derive(Parser)]
 #[command(about = "Drives load through the gateway, and through a proxy that governs nothing.")]
@@ -60,7 +63,9 @@ enum Role {
     Engine,
     /// What rmcp's types make of a proxy in the fewest lines.
     Proxy,
-    /// The four layers, with this crate's server and client, behind the same HTTP as the proxy's.
+    /// This crate's server and client behind the same HTTP as the proxy's, and nothing in between.
+    Plain,
+    /// As `Plain`, with the four layers in between.
     Governed,
 }
 
@@ -83,8 +88,9 @@ async fn measure(args: &Args) -> Result<(), Box<dyn Error>> {
         return soak(args, &gateway, seconds).await;
     }
     let proxy = Process::of_role("proxy", Some(&engine.url)).await?;
+    let plain = Process::of_role("plain", Some(&engine.url)).await?;
     let governed = Process::of_role("governed", Some(&engine.url)).await?;
-    let processes = [engine, proxy, governed, gateway];
+    let processes = [engine, proxy, plain, governed, gateway];
     let mut drivers = Vec::new();
     for process in &processes {
         drivers.push(Driver::connect(&process.url, args.clients).await?);
@@ -108,9 +114,11 @@ async fn measure(args: &Args) -> Result<(), Box<dyn Error>> {
     for (process, told) in processes.iter().zip(&latencies) {
         print(process.name, &Told::sum(told));
     }
-    for (hop, process) in processes.iter().enumerate().skip(2) {
-        ratio(&format!("p50 of the {} hop over the proxy's", process.name), args.rounds, |round| {
-            p50(&latencies[hop][round].latencies) / p50(&latencies[1][round].latencies)
+    let pairs =
+        PAIRS.map(|(hop, base)| (hop, base, format!("of {} over {}", processes[hop].name, processes[base].name)));
+    for (hop, base, pair) in &pairs {
+        ratio(&format!("p50 {pair}"), args.rounds, |round| {
+            p50(&latencies[*hop][round].latencies) / p50(&latencies[*base][round].latencies)
         });
     }
 
@@ -129,14 +137,9 @@ async fn measure(args: &Args) -> Result<(), Box<dyn Error>> {
         let (rate, work) = (median(&mut rates[hop].clone()), median(&mut work[hop].clone()));
         println!("  {:8} {rate:6.0} a second, {:.0} µs of work each, {}", process.name, work * 1e6, process.memory());
     }
-    for (hop, process) in processes.iter().enumerate().skip(2) {
-        let name = process.name;
-        ratio(&format!("throughput of the {name} hop over the proxy's"), args.rounds, |round| {
-            rates[hop][round] / rates[1][round]
-        });
-        ratio(&format!("work of the {name} hop over the proxy's"), args.rounds, |round| {
-            work[hop][round] / work[1][round]
-        });
+    for (hop, base, pair) in &pairs {
+        ratio(&format!("throughput {pair}"), args.rounds, |round| rates[*hop][round] / rates[*base][round]);
+        ratio(&format!("work {pair}"), args.rounds, |round| work[*hop][round] / work[*base][round]);
     }
     Ok(())
 }

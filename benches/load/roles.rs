@@ -26,9 +26,9 @@ use crate::{Role, cases};
 
 pub(crate) async fn serve(role: Role, upstream: Option<String>) -> Result<(), Box<dyn Error>> {
     match role {
+        Role::Plain => listen(ToolServer::new(client(upstream).await?)).await,
         Role::Governed => {
-            let engine = EngineClient::connect(Endpoint::new(upstream.ok_or("a gateway has an upstream")?)?).await?;
-            listen(ToolServer::new(GovernanceLayer::new(Profile::Execute).layer(engine))).await
+            listen(ToolServer::new(GovernanceLayer::new(Profile::Execute).layer(client(upstream).await?))).await
         }
         Role::Engine => listen(Engine { list: seven_tools(), receipt: cases::receipt() }).await,
         Role::Proxy => {
@@ -46,6 +46,10 @@ pub(crate) async fn serve(role: Role, upstream: Option<String>) -> Result<(), Bo
             listen(Proxy { engine: engine.peer().clone() }).await
         }
     }
+}
+
+async fn client(upstream: Option<String>) -> Result<EngineClient, Box<dyn Error>> {
+    Ok(EngineClient::connect(Endpoint::new(upstream.ok_or("a hop has an upstream")?)?).await?)
 }
 
 /// Serves as the gateway does: without sessions, JSON in answer to JSON.
