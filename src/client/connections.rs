@@ -18,7 +18,8 @@ use tokio::{
 use tower_service::Service;
 
 use super::{
-    BearerToken, CallError, CallErrorKind, ConnectError, ConnectErrorKind, Endpoint, EngineClient, backoff::Backoff,
+    BearerToken, CallError, CallErrorKind, ConnectError, ConnectErrorKind, Endpoint, EngineClient, ResponseFuture,
+    backoff::Backoff,
 };
 use crate::{Error, ToolRequest, ToolResponse, error::links};
 
@@ -320,7 +321,7 @@ impl Service<ToolRequest> for Connections {
 
     fn call(&mut self, request: ToolRequest) -> ResponseFuture {
         let inner = Arc::clone(&self.inner);
-        ResponseFuture { inner: Box::pin(async move { inner.send(request).await }) }
+        ResponseFuture::new(Box::pin(async move { inner.send(request).await }))
     }
 }
 
@@ -330,25 +331,5 @@ impl fmt::Debug for Connections {
             .field("per_caller", &self.inner.per_caller)
             .field("callers", &self.inner.callers().len())
             .finish_non_exhaustive()
-    }
-}
-
-/// Response future of [`Connections`]. Dropped before the answer, it cancels the request at the engine.
-#[must_use = "futures do nothing unless you `.await` or poll them"]
-pub struct ResponseFuture {
-    inner: BoxFuture<Result<ToolResponse, Error>>,
-}
-
-impl Future for ResponseFuture {
-    type Output = Result<ToolResponse, Error>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        self.inner.as_mut().poll(cx)
-    }
-}
-
-impl fmt::Debug for ResponseFuture {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ResponseFuture").finish_non_exhaustive()
     }
 }

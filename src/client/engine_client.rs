@@ -171,11 +171,18 @@ impl Service<ToolRequest> for EngineClient {
     }
 }
 
-/// Response future of [`EngineClient`]. Dropped before the answer, it cancels the request at the engine.
+/// Response future of [`EngineClient`] and [`Connections`](super::Connections). Dropped before the answer, it cancels the
+/// request at the engine.
 #[must_use = "futures do nothing unless you `.await` or poll them"]
 pub struct ResponseFuture {
     // The one box on the way to a socket: rmcp's futures have no names.
     inner: BoxFuture<'static, Result<ToolResponse, Error>>,
+}
+
+impl ResponseFuture {
+    pub(super) fn new(inner: BoxFuture<'static, Result<ToolResponse, Error>>) -> Self {
+        Self { inner }
+    }
 }
 
 impl Future for ResponseFuture {

@@ -76,7 +76,7 @@ mod token;
 
 #[cfg(feature = "child-process")]
 pub use child_process::ChildProcess;
-pub use connections::{Connections, ResponseFuture as ConnectionsFuture};
+pub use connections::Connections;
 pub use connector::{ConnectFuture, Connector};
 pub use endpoint::{Endpoint, EndpointError, EndpointErrorKind, EndpointSource};
 pub use engine_client::{EngineClient, ResponseFuture};
