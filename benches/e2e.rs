@@ -7,49 +7,10 @@ mod cases;
 use std::time::{Duration, Instant};
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use rmcp::{
-    ErrorData, RoleServer, ServerHandler, ServiceExt,
-    model::{
-        CallToolRequestParams, CallToolResponse, CallToolResult, ListToolsResult, PaginatedRequestParams,
-        ServerCapabilities, ServerConfig,
-    },
-    service::RequestContext,
-};
+use rmcp::ServiceExt;
 use tokio::runtime::Runtime;
 use tower::{Layer, Service};
 use tower_algenta::{EngineClient, Error, GovernanceLayer, Profile, ToolRequest, ToolResponse};
-
-/// An engine whose answers are made before anything is measured.
-#[derive(Clone)]
-struct Engine {
-    list: ListToolsResult,
-    receipt: CallToolResult,
-}
-
-impl ServerHandler for Engine {
-    fn get_info(&self) -> ServerConfig {
-        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
-    }
-
-    async fn list_tools(
-        &self,
-        _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
-    ) -> Result<ListToolsResult, ErrorData> {
-        Ok(self.list.clone())
-    }
-
-    async fn call_tool(
-        &self,
-        params: CallToolRequestParams,
-        _: RequestContext<RoleServer>,
-    ) -> Result<CallToolResponse, ErrorData> {
-        Ok(match &*params.name {
-            "execute_decision" => self.receipt.clone().into(),
-            _ => CallToolResult::success(Vec::new()).into(),
-        })
-    }
-}
 
 fn execution() -> ToolRequest {
     ToolRequest::call("execute_decision", cases::execution())
@@ -92,7 +53,7 @@ fn e2e(criterion: &mut Criterion) {
     let runtime = Runtime::new().expect("a runtime");
     let (client, _server) = runtime.block_on(async {
         let (near, far) = tokio::io::duplex(1 << 20);
-        let engine = Engine { list: cases::recorded_list(), receipt: cases::receipt() };
+        let engine = cases::engine::Engine { list: cases::recorded_list(), receipt: cases::receipt() };
         let server = tokio::spawn(async move { engine.serve(far).await });
         let client = EngineClient::serve(near).await.expect("a client");
         (client, server.await.expect("no panic").expect("a server"))

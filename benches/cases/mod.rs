@@ -1,6 +1,7 @@
 //! The inputs and the services that all benches share: one module, so that a figure of one can be set beside another's.
 #![allow(dead_code, reason = "each bench takes what it needs")]
 
+pub(crate) mod engine;
 pub(crate) mod services;
 
 use std::sync::LazyLock;

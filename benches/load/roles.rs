@@ -6,8 +6,8 @@ use axum::Router;
 use rmcp::{
     ErrorData, RoleClient, RoleServer, ServerHandler, ServiceError,
     model::{
-        CallToolRequestParams, CallToolResponse, CallToolResult, ClientCapabilities, ClientConfig, Implementation,
-        ListToolsResult, PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig,
+        CallToolRequestParams, CallToolResponse, ClientCapabilities, ClientConfig, Implementation, ListToolsResult,
+        PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig,
     },
     service::{ClientLifecycleMode, Peer, RequestContext, serve_client_with_lifecycle},
     transport::{
@@ -30,7 +30,7 @@ pub(crate) async fn serve(role: Role, upstream: Option<String>) -> Result<(), Bo
         Role::Governed => {
             listen(ToolServer::new(GovernanceLayer::new(Profile::Execute).layer(client(upstream).await?))).await
         }
-        Role::Engine => listen(Engine { list: seven_tools(), receipt: cases::receipt() }).await,
+        Role::Engine => listen(cases::engine::Engine { list: seven_tools(), receipt: cases::receipt() }).await,
         Role::Proxy => {
             let mut config = StreamableHttpClientTransportConfig::with_uri(upstream.ok_or("a proxy has an upstream")?);
             config.max_concurrent_requests = 1024;
@@ -67,38 +67,6 @@ fn seven_tools() -> ListToolsResult {
     let mut list = cases::recorded_list();
     list.tools.retain(|tool| Profile::Execute.has(&tool.name));
     list
-}
-
-/// Its answers are made before anything is measured.
-#[derive(Clone)]
-struct Engine {
-    list: ListToolsResult,
-    receipt: CallToolResult,
-}
-
-impl ServerHandler for Engine {
-    fn get_info(&self) -> ServerConfig {
-        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
-    }
-
-    async fn list_tools(
-        &self,
-        _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
-    ) -> Result<ListToolsResult, ErrorData> {
-        Ok(self.list.clone())
-    }
-
-    async fn call_tool(
-        &self,
-        params: CallToolRequestParams,
-        _: RequestContext<RoleServer>,
-    ) -> Result<CallToolResponse, ErrorData> {
-        Ok(match &*params.name {
-            "execute_decision" => self.receipt.clone().into(),
-            _ => CallToolResult::success(Vec::new()).into(),
-        })
-    }
 }
 
 #[derive(Clone)]

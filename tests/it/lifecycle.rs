@@ -12,7 +12,7 @@ use tower_algenta::{
     stub::Fault,
 };
 
-use crate::real_servers::Generation;
+use crate::{real_servers::Generation, support::eventually};
 
 const HOOK: &str = "https://hooks.example/algenta";
 const SOON: Duration = Duration::from_secs(20);
@@ -23,15 +23,6 @@ fn execute(id: &str) -> ToolRequest {
 
 fn tools(client: &EngineClient) -> Toolset {
     Toolset::builder().profile(Profile::Execute).service(client.clone()).build()
-}
-
-async fn eventually(what: &str, mut done: impl FnMut() -> bool) {
-    let waited = async {
-        while !done() {
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
-    };
-    timeout(SOON, waited).await.unwrap_or_else(|_| panic!("{what}"));
 }
 
 #[tokio::test]

@@ -16,7 +16,7 @@ const HOOK: &str = "https://hooks.example/algenta";
 
 /// A sink that keeps what it gets.
 #[derive(Clone, Default)]
-struct Kept(Arc<Mutex<Vec<AuditRecord>>>);
+pub(crate) struct Kept(Arc<Mutex<Vec<AuditRecord>>>);
 
 impl AuditSink for Kept {
     fn record(&self, record: &AuditRecord) {
@@ -25,7 +25,7 @@ impl AuditSink for Kept {
 }
 
 impl Kept {
-    fn take(&self) -> Vec<AuditRecord> {
+    pub(crate) fn take(&self) -> Vec<AuditRecord> {
         std::mem::take(&mut *self.0.lock().unwrap())
     }
 

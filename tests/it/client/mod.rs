@@ -24,7 +24,7 @@ use tower_algenta::{
     client::{CallError, CallErrorKind, ConnectError, ConnectErrorKind},
 };
 
-use crate::support::everything_printed;
+use crate::support::{eventually, everything_printed};
 
 const TOKEN: &str = "tok-5f3759df";
 /// More than any test needs, and less than it takes to lose patience.
@@ -98,17 +98,6 @@ fn not_sent(error: &Error) -> CallErrorKind {
 async fn ready(client: &EngineClient) -> Result<(), Error> {
     let mut client = client.clone();
     poll_fn(|cx| client.poll_ready(cx)).await
-}
-
-/// Waits until `done` holds.
-async fn eventually(what: &str, mut done: impl FnMut() -> bool) {
-    timeout(SOON, async {
-        while !done() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    })
-    .await
-    .unwrap_or_else(|_| panic!("{what}"));
 }
 
 fn find<E: StdError + 'static>(error: &Error) -> Option<&E> {

@@ -25,7 +25,9 @@ use tower_algenta::{
     error::UnknownReason,
 };
 
-use super::{HOOK, Outcome, Records, cause, decision, executing};
+use crate::audit::Kept;
+
+use super::{HOOK, Outcome, cause, decision, executing};
 
 const LIMIT: Duration = Duration::from_secs(60);
 const TEN_YEARS: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
@@ -141,7 +143,7 @@ async fn a_connection_that_was_idle_for_ten_years() {
 /// A timestamp is the wall's, and a duration is not made of two of them.
 #[tokio::test]
 async fn an_audit_has_the_walls_time_and_the_monotonic_clocks_duration() {
-    let records = Records::default();
+    let records = Kept::default();
     let slow = service_fn(|_: ToolRequest| async {
         sleep(Duration::from_millis(30)).await;
         Ok::<_, BoxError>(CallToolResult::success(vec![]).into())

@@ -30,7 +30,9 @@ use tower_algenta::{
     ToolRequest, ToolResponse, ToolServer, Toolset, audit, client::Connections,
 };
 
-use super::{HOOK, Outcome, Records, SOON, decision};
+use crate::audit::Kept;
+
+use super::{HOOK, Outcome, SOON, decision};
 
 /// More turns than a call takes.
 const MANY: usize = 5000;
@@ -71,7 +73,7 @@ async fn at_every_turn<S>(name: &str, mut client: impl FnMut() -> S, executed: i
 where
     S: Service<ToolRequest, Response = ToolResponse, Error = Error, Future: Send> + Clone + Send + Sync + 'static,
 {
-    let records = Records::default();
+    let records = Kept::default();
     let (mut without, mut unheard) = (0, 0);
     for turns in 0..MANY {
         let stack = AuditLayer::new(records.clone()).layer(GovernanceLayer::new(Profile::Execute).layer(client()));

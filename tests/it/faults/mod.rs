@@ -19,21 +19,19 @@ mod slow;
 mod stub;
 mod unreachable;
 
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::time::timeout;
 use tower_algenta::{
-    AuditRecord, AuditSink, Endpoint, EngineClient, Error, ExecuteDecision, ExecutionReceipt, Profile, Toolset,
+    Endpoint, EngineClient, Error, ExecuteDecision, ExecutionReceipt, Profile, Toolset,
     client::{CallError, CallErrorKind},
 };
 
 use crate::{
     client::scripted::{Reply, Request, Scripted, Step},
     real_servers::Generation,
+    support::eventually,
 };
 
 const HOOK: &str = "https://hooks.example/algenta";
@@ -68,22 +66,6 @@ impl Outcome {
     }
 }
 
-/// A sink that keeps what it gets.
-#[derive(Clone, Default)]
-struct Records(Arc<Mutex<Vec<AuditRecord>>>);
-
-impl AuditSink for Records {
-    fn record(&self, record: &AuditRecord) {
-        self.0.lock().unwrap().push(record.clone());
-    }
-}
-
-impl Records {
-    fn take(&self) -> Vec<AuditRecord> {
-        std::mem::take(&mut *self.0.lock().unwrap())
-    }
-}
-
 /// How the connection failed, under an unknown outcome or by itself.
 #[track_caller]
 fn cause(error: &Error) -> CallErrorKind {
@@ -108,15 +90,6 @@ async fn execute(tools: &Toolset, id: &str) -> Result<ExecutionReceipt, Error> {
 
 fn executing(client: &EngineClient) -> Toolset {
     Toolset::builder().profile(Profile::Execute).service(client.clone()).build()
-}
-
-async fn eventually(what: &str, mut done: impl FnMut() -> bool) {
-    let waited = async {
-        while !done() {
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
-    };
-    timeout(SOON, waited).await.unwrap_or_else(|_| panic!("{what}"));
 }
 
 /// The size of this or another process, in bytes: `VmRSS`, or `VmHWM` for the most it ever had.
