@@ -12,7 +12,7 @@ use tower_algenta::{
     stub::Fault,
 };
 
-use crate::{real_servers::Generation, support::eventually};
+use crate::{real_servers::Generation, wait::eventually};
 
 const HOOK: &str = "https://hooks.example/algenta";
 const SOON: Duration = Duration::from_secs(20);

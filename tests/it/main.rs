@@ -38,5 +38,6 @@ mod small_scopes;
 mod stack;
 mod stub;
 mod support;
+mod wait;
 mod webhook_filter;
 mod zoo;

@@ -4,7 +4,6 @@ use std::{
     error::Error as StdError,
     fmt::Write as _,
     sync::{Arc, Mutex},
-    time::Duration,
 };
 
 use rmcp::{
@@ -82,14 +81,4 @@ where
 /// A result without anything in it.
 pub(crate) fn empty_result() -> ToolResponse {
     CallToolResult::success(vec![]).into()
-}
-
-/// Waits until `done` holds.
-pub(crate) async fn eventually(what: &str, mut done: impl FnMut() -> bool) {
-    let waited = async {
-        while !done() {
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(20), waited).await.unwrap_or_else(|_| panic!("{what}"));
 }

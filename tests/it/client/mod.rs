@@ -24,7 +24,7 @@ use tower_algenta::{
     client::{CallError, CallErrorKind, ConnectError, ConnectErrorKind},
 };
 
-use crate::support::{eventually, everything_printed};
+use crate::{support::everything_printed, wait::eventually};
 
 const TOKEN: &str = "tok-5f3759df";
 /// More than any test needs, and less than it takes to lose patience.

@@ -31,7 +31,7 @@ use tower_algenta::{
 use crate::{
     client::scripted::{Reply, Request, Scripted, Step},
     real_servers::Generation,
-    support::eventually,
+    wait::eventually,
 };
 
 const HOOK: &str = "https://hooks.example/algenta";
