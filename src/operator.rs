@@ -42,7 +42,9 @@ use std::{fmt, future::poll_fn, pin::pin, task::Poll, time::Duration};
 use tower_service::Service;
 
 use crate::{
-    BoxError, Denial, Error, ExecutionReceipt, HiddenFields, ToolRequest, ToolResponse,
+    AuditLayer, AuditSink, BoxError, Denial, Error, ExecutionReceipt, HiddenFields, ToolRequest, ToolResponse,
+    audit::{Caller, Repeated, Repeats},
+    denial::Overrides,
     error::{InvalidArguments, InvalidReason},
     outcome::Echoes,
     profile::EXECUTE_DECISION,
@@ -58,13 +60,15 @@ pub struct Operator<S> {
     inner: S,
     fields: HiddenFields,
     rules: Rules,
+    audit: Option<Repeats>,
+    caller: Option<Caller>,
 }
 
 impl<S> Operator<S> {
     /// Wraps the service that the governed stack wraps, not the stack: that would refuse the repeat, since it takes the
     /// switch for a model's.
     pub const fn new(inner: S) -> Self {
-        Self { inner, fields: HiddenFields::new(), rules: Rules::new() }
+        Self { inner, fields: HiddenFields::new(), rules: Rules::new(), audit: None, caller: None }
     }
 
     /// Sets the hidden fields and their rules: those of the stack, since they scrub the repeat like the call.
@@ -81,12 +85,38 @@ impl<S> Operator<S> {
         self
     }
 
+    /// Records every repeat, also one that is refused, as `audit` records what goes through a stack: to its sink, and
+    /// refused while that [is failing](crate::audit::OnSinkFailure). The record names the switches that were granted.
+    ///
+    /// ```
+    /// # use tower_algenta::{AuditLayer, AuditRecord, AuditSink, Operator, audit::Caller};
+    /// # #[derive(Clone)]
+    /// # struct Sink;
+    /// # impl AuditSink for Sink {
+    /// #     fn record(&self, _: &AuditRecord) {}
+    /// # }
+    /// # let (engine, sink) = ((), Sink);
+    /// let operator = Operator::new(engine).audit(AuditLayer::new(sink)).caller(Caller::new("alice"));
+    /// ```
+    #[must_use]
+    pub fn audit<K: AuditSink + 'static>(mut self, audit: AuditLayer<K>) -> Self {
+        self.audit = Some(audit.into_repeats());
+        self
+    }
+
+    /// Sets who repeats: for the audit, and for whoever reads the request's extensions below.
+    #[must_use]
+    pub fn caller(mut self, caller: Caller) -> Self {
+        self.caller = Some(caller);
+        self
+    }
+
     /// Repeats the denied call, with the one switch set that its gate allows.
     ///
     /// It sends what the [`Denial`] keeps of the call and nothing else. A denial can be used once, its clones included,
-    /// whatever comes of it; only a repeat that never leaves, refused or without a service that is ready, leaves it unused. If the repeat meets the next gate,
-    /// the new denial remembers what was granted, so that a second human decision can release a call that two gates
-    /// block.
+    /// whatever comes of it; only a repeat that never left, refused or [`Error::NotSent`], leaves it unused. If the
+    /// repeat meets the next gate, the new denial remembers what was granted, so that a second human decision can release
+    /// a call that two gates block.
     ///
     /// # Errors
     ///
@@ -97,11 +127,31 @@ impl<S> Operator<S> {
         S: Service<ToolRequest, Response = ToolResponse> + Clone,
         S::Error: Into<BoxError>,
     {
-        let refuse = |reason| Error::InvalidArguments(InvalidArguments::new(reason));
-        let granted = match denial.gate().allowed_override() {
-            Some(switch) if denial.granted().and(switch) != denial.granted() => denial.granted().and(switch),
-            _ => return Err(refuse(InvalidReason::NoOverride)),
+        let granted = denial.gate().allowed_override().map(|switch| denial.granted().and(switch));
+        // Another of what was granted already would be the same call again.
+        let granted = granted.filter(|granted| *granted != denial.granted());
+        let begin = |audit: &Repeats| audit.begin(denial, granted.unwrap_or_default(), self.caller.clone());
+        let mut repeated = self.audit.as_ref().map(begin);
+        let outcome = match granted {
+            Some(granted) => self.repeat(denial, granted, repeated.as_mut()).await,
+            None => Err(refused(InvalidReason::NoOverride)),
         };
+        if let Some(repeated) = repeated {
+            repeated.end(&outcome);
+        }
+        outcome
+    }
+
+    async fn repeat(
+        &self,
+        denial: &Denial,
+        granted: Overrides,
+        repeated: Option<&mut Repeated>,
+    ) -> Result<ExecutionReceipt, Error>
+    where
+        S: Service<ToolRequest, Response = ToolResponse> + Clone,
+        S::Error: Into<BoxError>,
+    {
         let (decision, wire_name) = (denial.decision(), denial.wire_name());
         let mut arguments = decision.to_arguments();
         self.fields.scrub_arguments(EXECUTE_DECISION, &mut arguments).map_err(Error::InvalidArguments)?;
@@ -118,11 +168,18 @@ impl<S> Operator<S> {
             Poll::Pending => governed.as_mut().poll_deadline(cx).map(|late| Err(Error::NotSent(Box::new(late)))),
         });
         ready.await?;
+        self.audit.as_ref().map_or(Ok(()), Repeats::check)?;
         if !denial.use_up() {
-            return Err(refuse(InvalidReason::OverrideUsed));
+            return Err(refused(InvalidReason::OverrideUsed));
         }
         let mut request = ToolRequest::call(wire_name.clone(), arguments);
         request.extensions_mut().insert(OperatorRepeat);
+        if let Some(caller) = &self.caller {
+            request.extensions_mut().insert(caller.clone());
+        }
+        if let Some(repeated) = repeated {
+            repeated.sent();
+        }
         let mut answer = pin!(inner.call(request));
         let answer = poll_fn(|cx| match answer.as_mut().poll(cx) {
             Poll::Ready(answer) => Poll::Ready(Ok(answer.map_err(|error| Error::from(error.into())))),
@@ -130,12 +187,16 @@ impl<S> Operator<S> {
         })
         .await?;
         let outcome = governed.execution(answer);
-        if let Err(Error::ToolNotAllowed(_) | Error::InvalidArguments(_)) = outcome {
-            // Refused by a layer below: it never left.
+        if let Err(Error::ToolNotAllowed(_) | Error::InvalidArguments(_) | Error::NotSent(_)) = outcome {
+            // Refused by a layer below, or without a connection: it never left.
             denial.release();
         }
         outcome
     }
+}
+
+const fn refused(reason: InvalidReason) -> Error {
+    Error::InvalidArguments(InvalidArguments::new(reason))
 }
 
 /// Marks an operator's request, so that a governed stack refuses it instead of stripping what the operator granted.

@@ -29,6 +29,7 @@ macro_rules! event {
     ($level:expr, $record:ident) => {{
         let stripped = ($record.stripped_count() > 0).then_some($record.stripped_count());
         let pointers: Vec<&str> = $record.stripped().collect();
+        let overrides: Vec<&str> = $record.overrides().collect();
         tracing::event!(
             target: "tower_algenta::audit",
             $level,
@@ -45,6 +46,7 @@ macro_rules! event {
             "mcp.client.operation.duration" = $record.duration().as_secs_f64(),
             "algenta.stripped" = stripped.map(|_| field::debug(&pointers)),
             "algenta.stripped.count" = stripped,
+            "algenta.overrides" = (!overrides.is_empty()).then(|| field::debug(&overrides)),
             "algenta.decision.id" = $record.decision_id(),
             "algenta.execution.status" = $record.execution_status(),
             "algenta.policy_snapshot.id" = $record.policy_snapshot_id(),

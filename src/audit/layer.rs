@@ -1,17 +1,17 @@
-//! The layer, and what watches over one request.
+//! The layer.
 
 use std::{
-    error, fmt,
+    error,
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll},
-    time::Instant,
 };
 
 use pin_project::pin_project;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use super::{AuditRecord, AuditSink, AuditUnavailable, StrippedSlot, outcome::Asked};
+use super::{AuditSink, AuditUnavailable, Repeats, outcome::Asked, watched::Watched};
 use crate::{Error, ToolNames, ToolRequest, ToolResponse, refusal::Kind, request};
 
 /// What happens to executions while the sink [is failing](AuditSink::is_failing).
@@ -24,6 +24,16 @@ pub enum OnSinkFailure {
     RefuseExecutions,
     /// They go on, unrecorded.
     Continue,
+}
+
+impl OnSinkFailure {
+    /// Whether an execution is refused whose record would go to `sink`.
+    pub(super) fn refuses(self, sink: &impl AuditSink) -> bool {
+        match self {
+            Self::RefuseExecutions => sink.is_failing(),
+            Self::Continue => false,
+        }
+    }
 }
 
 /// Layer that applies [`Audit`].
@@ -52,6 +62,13 @@ impl<K> AuditLayer<K> {
     pub const fn on_sink_failure(mut self, on_sink_failure: OnSinkFailure) -> Self {
         self.on_sink_failure = on_sink_failure;
         self
+    }
+}
+
+impl<K: AuditSink + 'static> AuditLayer<K> {
+    /// What records an operator's repeats where this layer records.
+    pub(crate) fn into_repeats(self) -> Repeats {
+        Repeats::new(Arc::new(self.sink), self.on_sink_failure)
     }
 }
 
@@ -106,58 +123,14 @@ where
 
     fn call(&mut self, mut request: ToolRequest) -> Self::Future {
         // Before the inner service is called: it may panic.
-        let mut watched = Box::new(Watched::begin(&mut request, &self.names, self.sink.clone()));
-        if self.on_sink_failure == OnSinkFailure::RefuseExecutions
-            && watched.record.asked() == Asked::Execution
-            && self.sink.is_failing()
-        {
+        let mut watched = Box::new(Watched::request(&mut request, &self.names, self.sink.clone()));
+        if watched.asked() == Asked::Execution && self.on_sink_failure.refuses(&self.sink) {
             request::discard(request);
-            let refusal = Err(S::Error::from(Error::NotSent(Box::new(AuditUnavailable(())))));
-            watched.end(&refusal);
+            let refusal = Err(S::Error::from(AuditUnavailable::error()));
+            watched.answered(&refusal);
             return ResponseFuture { kind: Kind::Rejected(refusal.err()), watched: None };
         }
         ResponseFuture { kind: Kind::Inner(self.inner.call(request)), watched: Some(watched) }
-    }
-}
-
-/// A request that is under way. It is recorded when this is dropped, so exactly once, however it ends.
-struct Watched<K: AuditSink> {
-    record: AuditRecord,
-    since: Instant,
-    stripped: StrippedSlot,
-    sink: K,
-}
-
-impl<K: AuditSink> Watched<K> {
-    fn begin(request: &mut ToolRequest, names: &ToolNames, sink: K) -> Self {
-        let since = Instant::now();
-        let record = AuditRecord::begin(request, names);
-        let stripped = match request {
-            ToolRequest::List(_) => StrippedSlot::default(),
-            // An audit further out may have put one there.
-            ToolRequest::Call(call) => call.extensions.get_or_insert_with(StrippedSlot::default).clone(),
-        };
-        Self { record, since, stripped, sink }
-    }
-
-    fn end<E>(&mut self, answer: &Result<ToolResponse, E>)
-    where
-        E: AsRef<dyn error::Error + Send + Sync>,
-    {
-        self.record.end(self.record.asked().ended(answer));
-    }
-}
-
-impl<K: AuditSink> Drop for Watched<K> {
-    fn drop(&mut self) {
-        self.record.close(self.since.elapsed(), &self.stripped.all());
-        self.sink.record(&self.record);
-    }
-}
-
-impl<K: AuditSink> fmt::Debug for Watched<K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Watched").field("record", &self.record).finish_non_exhaustive()
     }
 }
 
@@ -186,7 +159,7 @@ where
         if let Poll::Ready(answer) = &answer
             && let Some(mut watched) = this.watched.take()
         {
-            watched.end(answer);
+            watched.answered(answer);
         }
         answer
     }

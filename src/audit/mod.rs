@@ -63,6 +63,7 @@
 //! | `algenta.stripped.count` | how many there were |
 //! | `algenta.decision.id` | the decision, if the id is one path segment: escaped |
 //! | `algenta.execution.status` | `delivered` or `failed`, from the receipt |
+//! | `algenta.overrides` | of an operator's repeat: the switches that were granted |
 //! | `algenta.policy_snapshot.id`, `algenta.schema_snapshot.id` | from the receipt, if they look like ids |
 //!
 //! It has no argument's value but the decision's id, nothing that the engine wrote but the two snapshots' ids, and no
@@ -76,7 +77,7 @@
 //! # What it does not see
 //!
 //! A process that is killed during a call leaves no record of that call. An operator's repeat does not pass through the
-//! stack, so it is not here either.
+//! stack: [`Operator::audit`](crate::Operator::audit) records it.
 
 mod caller;
 #[cfg(feature = "tracing")]
@@ -87,9 +88,11 @@ mod layer;
 mod metrics;
 mod outcome;
 mod record;
+mod repeat;
 mod sink;
 mod slot;
 mod timestamp;
+mod watched;
 
 pub use caller::Caller;
 #[cfg(feature = "tracing")]
@@ -100,5 +103,6 @@ pub use layer::{Audit, AuditLayer, OnSinkFailure, ResponseFuture};
 pub use metrics::Metrics;
 pub use outcome::Outcome;
 pub use record::AuditRecord;
+pub(crate) use repeat::{Repeated, Repeats};
 pub use sink::{AuditSink, AuditUnavailable};
 pub(crate) use slot::StrippedSlot;

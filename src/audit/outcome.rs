@@ -99,6 +99,14 @@ impl Asked {
         }
     }
 
+    /// How an operator's repeat ended.
+    pub(super) fn executed(outcome: &Result<ExecutionReceipt, Error>) -> Ended<'_> {
+        match outcome {
+            Ok(receipt) => Ended { receipt: Some(receipt), ..Ended::well() },
+            Err(error) => Self::Execution.failed(error),
+        }
+    }
+
     fn answered(self, outcome: &CallOutcome) -> Ended<'_> {
         if let Some(receipt) = outcome.receipt() {
             return Ended { receipt: Some(receipt), ..Ended::well() };

@@ -14,8 +14,11 @@ use super::{
     outcome::{Asked, Ended},
     timestamp,
 };
+#[cfg(feature = "metrics")]
+use crate::profile::EXECUTE_DECISION;
 use crate::{
-    ExecuteDecision, ExecutionReceipt, Stripped, ToolNames, ToolRequest, decision::DECISION_ID, tool_names::for_message,
+    Denial, ExecuteDecision, ExecutionReceipt, Stripped, ToolNames, ToolRequest, decision::DECISION_ID,
+    denial::Overrides, tool_names::for_message,
 };
 
 /// Pointers that a record holds at the most: as many as one scrub reports.
@@ -64,6 +67,8 @@ pub struct AuditRecord {
     policy_snapshot_id: Option<Box<str>>,
     #[serde(rename = "algenta.schema_snapshot.id", skip_serializing_if = "Option::is_none")]
     schema_snapshot_id: Option<Box<str>>,
+    #[serde(rename = "algenta.overrides", skip_serializing_if = "Vec::is_empty")]
+    overrides: Vec<&'static str>,
     #[serde(skip)]
     asked: Asked,
     // The wire's names are the model's choice, so metrics can't have them.
@@ -75,12 +80,35 @@ pub struct AuditRecord {
 impl AuditRecord {
     /// The record of `request`, which says that it was given up until something else is known.
     pub(super) fn begin(request: &ToolRequest, names: &ToolNames) -> Self {
-        let mut record = Self {
+        let mut record = Self::given_up(request.extensions().get::<Caller>().cloned());
+        if let ToolRequest::Call(call) = request {
+            record.begin_call(call, names);
+        }
+        record
+    }
+
+    /// The record of an operator's repeat, which says that it was given up before it was sent.
+    pub(super) fn repeat(denial: &Denial, granted: Overrides, caller: Option<Caller>) -> Self {
+        let mut record = Self::given_up(caller);
+        record.called(denial.wire_name());
+        record.asked = Asked::Execution;
+        record.decision_id = Some(escaped(denial.decision().decision_id()));
+        record.overrides = granted.names().collect();
+        #[cfg(feature = "metrics")]
+        {
+            record.contract_tool = Some(EXECUTE_DECISION);
+        }
+        record
+    }
+
+    /// The record of a list by `caller`.
+    fn given_up(caller: Option<Caller>) -> Self {
+        Self {
             timestamp: SystemTime::now(),
             method: "tools/list",
             operation: None,
             tool: None,
-            caller: request.extensions().get::<Caller>().cloned(),
+            caller,
             outcome: Outcome::Cancelled,
             error_type: Some(Cow::Borrowed(Outcome::Cancelled.as_str())),
             code: None,
@@ -94,22 +122,23 @@ impl AuditRecord {
             execution_status: None,
             policy_snapshot_id: None,
             schema_snapshot_id: None,
+            overrides: Vec::new(),
             asked: Asked::List,
             #[cfg(feature = "metrics")]
             contract_tool: None,
-        };
-        if let ToolRequest::Call(call) = request {
-            record.begin_call(call, names);
         }
-        record
     }
 
-    fn begin_call(&mut self, call: &CallToolRequest, names: &ToolNames) {
-        let name = &*call.params.name;
+    fn called(&mut self, name: &str) {
         self.method = "tools/call";
         self.operation = Some("execute_tool");
         self.tool = Some(for_message(name).into());
         self.asked = Asked::Call;
+    }
+
+    fn begin_call(&mut self, call: &CallToolRequest, names: &ToolNames) {
+        let name = &*call.params.name;
+        self.called(name);
         #[cfg(feature = "metrics")]
         {
             let tool = names.logical(name);
@@ -122,6 +151,11 @@ impl AuditRecord {
             let id = call.params.arguments.as_ref().and_then(|arguments| arguments.get(DECISION_ID));
             self.decision_id = id.and_then(Value::as_str).and_then(decision_id);
         }
+    }
+
+    /// An execution was sent.
+    pub(super) const fn sent(&mut self) {
+        self.may_have_run = true;
     }
 
     pub(super) fn end(&mut self, ended: Ended<'_>) {
@@ -217,6 +251,11 @@ impl AuditRecord {
     #[must_use]
     pub const fn gate(&self) -> Option<&'static str> {
         self.gate
+    }
+
+    /// The switches that were granted to an operator's repeat, in the contract's names. None for any other request.
+    pub fn overrides(&self) -> impl Iterator<Item = &'static str> {
+        self.overrides.iter().copied()
     }
 
     /// Whether nobody knows if an execution ran.

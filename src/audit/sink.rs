@@ -3,6 +3,7 @@
 use std::{error, fmt, sync::Arc};
 
 use super::AuditRecord;
+use crate::Error;
 
 /// Takes the records of an [`AuditLayer`](super::AuditLayer).
 ///
@@ -62,7 +63,13 @@ impl<A: AuditSink, B: AuditSink> AuditSink for (A, B) {
 /// An execution was refused, because its record would be lost. It is the source of an
 /// [`Error::NotSent`](crate::Error::NotSent).
 #[derive(Debug)]
-pub struct AuditUnavailable(pub(super) ());
+pub struct AuditUnavailable(());
+
+impl AuditUnavailable {
+    pub(super) fn error() -> Error {
+        Error::NotSent(Box::new(Self(())))
+    }
+}
 
 impl fmt::Display for AuditUnavailable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -5,6 +5,7 @@ mod given_up;
 mod killed;
 mod lines;
 mod metrics;
+mod repeats;
 mod silence;
 
 use std::sync::{Arc, Mutex};

@@ -1,0 +1,64 @@
+//! What watches over one request.
+
+use std::{error, fmt, time::Instant};
+
+use super::{
+    AuditRecord, AuditSink, StrippedSlot,
+    outcome::{Asked, Ended},
+};
+use crate::{ToolNames, ToolRequest, ToolResponse};
+
+/// A request that is under way. It is recorded when this is dropped, so exactly once, however it ends.
+pub(super) struct Watched<K: AuditSink> {
+    record: AuditRecord,
+    since: Instant,
+    stripped: StrippedSlot,
+    sink: K,
+}
+
+impl<K: AuditSink> Watched<K> {
+    pub(super) fn new(record: AuditRecord, sink: K) -> Self {
+        Self { record, since: Instant::now(), stripped: StrippedSlot::default(), sink }
+    }
+
+    pub(super) fn request(request: &mut ToolRequest, names: &ToolNames, sink: K) -> Self {
+        let mut watched = Self::new(AuditRecord::begin(request, names), sink);
+        if let ToolRequest::Call(call) = request {
+            // An audit further out may have put one there.
+            watched.stripped = call.extensions.get_or_insert_with(StrippedSlot::default).clone();
+        }
+        watched
+    }
+
+    pub(super) const fn asked(&self) -> Asked {
+        self.record.asked()
+    }
+
+    pub(super) const fn record(&mut self) -> &mut AuditRecord {
+        &mut self.record
+    }
+
+    pub(super) fn answered<E>(&mut self, answer: &Result<ToolResponse, E>)
+    where
+        E: AsRef<dyn error::Error + Send + Sync>,
+    {
+        self.end(self.asked().ended(answer));
+    }
+
+    pub(super) fn end(&mut self, ended: Ended<'_>) {
+        self.record.end(ended);
+    }
+}
+
+impl<K: AuditSink> Drop for Watched<K> {
+    fn drop(&mut self) {
+        self.record.close(self.since.elapsed(), &self.stripped.all());
+        self.sink.record(&self.record);
+    }
+}
+
+impl<K: AuditSink> fmt::Debug for Watched<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Watched").field("record", &self.record).finish_non_exhaustive()
+    }
+}
