@@ -93,6 +93,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) call_timeout: u64,
 
+    /// Seconds that a client may read nothing of an answer before its connection is closed
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) write_timeout: u64,
+
     /// Seconds that /readyz answers 503 before the port is closed, so that a load balancer has noticed
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     pub(crate) drain_delay: u64,

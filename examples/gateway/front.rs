@@ -9,7 +9,8 @@ use std::{
     time::Duration,
 };
 
-use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited, combinators::BoxBody};
+use futures::StreamExt as _;
+use http_body_util::{BodyExt, BodyStream, Full, LengthLimitError, Limited, StreamBody, combinators::BoxBody};
 use hyper::{
     Method, Request, Response, StatusCode,
     body::{Bytes, Incoming},
@@ -19,6 +20,7 @@ use rmcp::{
     ServerHandler,
     transport::streamable_http_server::{StreamableHttpService, session::local::LocalSessionManager},
 };
+use tokio::sync::watch;
 use tower::ServiceExt as _;
 use tower_algenta::{
     Error, ToolRequest,
@@ -40,6 +42,7 @@ pub(crate) struct Front<S> {
     pub(crate) callers: Callers,
     pub(crate) connections: Connections,
     pub(crate) draining: Arc<AtomicBool>,
+    pub(crate) closes: watch::Receiver<bool>,
     /// What /readyz said last.
     pub(crate) was_ready: AtomicBool,
     pub(crate) max_body: usize,
@@ -75,11 +78,22 @@ impl<S: ServerHandler> Front<S> {
         let (mut parts, body) = request.into_parts();
         parts.extensions.insert(caller);
         match tokio::time::timeout(BODY, Limited::new(body, self.max_body).collect()).await {
-            Ok(Ok(body)) => self.mcp.handle(Request::from_parts(parts, Full::new(body.to_bytes()))).await,
+            Ok(Ok(body)) => {
+                let is_stream = parts.method == Method::GET;
+                let answer = self.mcp.handle(Request::from_parts(parts, Full::new(body.to_bytes()))).await;
+                if is_stream { self.until_it_closes(answer) } else { answer }
+            }
             Ok(Err(error)) if error.is::<LengthLimitError>() => plain(StatusCode::PAYLOAD_TOO_LARGE, ""),
             Ok(Err(_)) => plain(StatusCode::BAD_REQUEST, ""),
             Err(_) => plain(StatusCode::REQUEST_TIMEOUT, ""),
         }
+    }
+
+    /// A session's stream of events has no end of its own, and would hold a drain up.
+    fn until_it_closes(&self, answer: Answer) -> Answer {
+        let mut closes = self.closes.clone();
+        let closed = async move { _ = closes.wait_for(|closes| *closes).await };
+        answer.map(|body| BodyExt::boxed(StreamBody::new(BodyStream::new(body).take_until(Box::pin(closed)))))
     }
 
     /// Ready is a gateway whose engine answers, be it that it wants a token.

@@ -21,7 +21,8 @@ use rmcp::{
         StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
     },
 };
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, sync::watch};
+use tokio_io_timeout::TimeoutStream;
 use tower_algenta::client::Connections;
 
 use crate::{args::Args, callers::Callers, front::Front};
@@ -39,6 +40,7 @@ pub(crate) async fn serve(
     server: impl ServerHandler + Clone,
     callers: Callers,
     connections: Connections,
+    closing: watch::Sender<bool>,
 ) -> io::Result<()> {
     let config = config(args);
     let stop = config.cancellation_token.clone();
@@ -49,6 +51,7 @@ pub(crate) async fn serve(
         callers: callers.clone(),
         connections,
         draining: Arc::clone(&draining),
+        closes: closing.subscribe(),
         was_ready: AtomicBool::new(true),
         max_body: args.max_body,
     });
@@ -61,6 +64,8 @@ pub(crate) async fn serve(
                 Ok((stream, _)) => {
                     // An answer is one small write, and waits for nothing.
                     let _ = stream.set_nodelay(true);
+                    let mut stream = TimeoutStream::new(stream);
+                    stream.set_write_timeout(Some(Duration::from_secs(args.write_timeout)));
                     let front = Arc::clone(&front);
                     let answer = move |request| {
                         let front = Arc::clone(&front);
@@ -69,7 +74,7 @@ pub(crate) async fn serve(
                     let connection = hyper::server::conn::http1::Builder::new()
                         .timer(TokioTimer::new())
                         .header_read_timeout(HEADERS)
-                        .serve_connection(TokioIo::new(stream), service_fn(answer));
+                        .serve_connection(TokioIo::new(Box::pin(stream)), service_fn(answer));
                     let connection = connections.watch(connection);
                     // How a connection ends is its client's business.
                     tokio::spawn(async move { _ = connection.await });
@@ -94,13 +99,15 @@ pub(crate) async fn serve(
     }
     draining.store(true, Ordering::Relaxed);
     drop(listener);
+    // What has no end of its own.
+    closing.send_replace(true);
     say(&format!("draining: up to {} s for what is under way", args.drain));
     tokio::select! {
         () = connections.shutdown() => {}
         () = tokio::time::sleep(Duration::from_secs(args.drain)) => {
-            warn("some requests or event streams did not end in time; what the requests did is unknown");
+            warn("some requests did not end in time; what they did is unknown");
         }
-        () = signals.stop() => warn("stopped before everything had ended; what the requests did is unknown"),
+        () = signals.stop() => warn("stopped before all requests had ended; what they did is unknown"),
     }
     stop.cancel();
     Ok(())

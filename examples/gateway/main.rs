@@ -50,7 +50,8 @@ async fn run(args: Args) -> Result<(), Box<dyn Error>> {
         return Ok(());
     }
     let connections = upstream.connections();
-    let server = stack::server(&args, &connections)?;
+    let (closing, closes) = tokio::sync::watch::channel(false);
+    let server = stack::server(&args, &connections, closes)?;
     if args.stdio {
         // The protocol has standard output for itself.
         eprintln!("{summary}");
@@ -59,7 +60,7 @@ async fn run(args: Args) -> Result<(), Box<dyn Error>> {
         let listener = tokio::net::TcpListener::bind(args.listen).await;
         let listener = listener.map_err(|error| format!("{}: {error}", args.listen))?;
         http::say(&format!("{summary}\n  listens  http://{}/mcp", listener.local_addr()?));
-        http::serve(listener, &args, server, callers, connections.clone()).await?;
+        http::serve(listener, &args, server, callers, connections.clone(), closing).await?;
         http::say("drained");
     }
     connections.close().await;

@@ -3,6 +3,7 @@
 use std::{error::Error, fmt, sync::Arc};
 
 use hyper::http::request::Parts;
+use tokio::sync::watch;
 use tower::{Service, ServiceBuilder, util::option_layer};
 use tower_algenta::{
     AuditLayer, BoxError, Endpoint, EngineClient, FlatNamesLayer, GovernanceLayer, Profile, ProfileFromExtensions,
@@ -66,6 +67,7 @@ impl fmt::Display for Upstream {
 pub(crate) fn server(
     args: &Args,
     connections: &Connections,
+    closes: watch::Receiver<bool>,
 ) -> Result<
     ToolServer<
         impl Service<ToolRequest, Response = ToolResponse, Error: Into<BoxError>, Future: Send>
@@ -104,12 +106,29 @@ pub(crate) fn server(
     let mut server = ToolServer::new(stack).tool_names(shown).on_denial(on_denial);
     if args.has_one_identity() {
         // Without a caller's token, an engine may have nothing to tell.
-        server = server.list_changes(connections.watch_list_changes());
+        server = server.list_changes(until(closes, connections.watch_list_changes()));
     }
     if !args.pass_through.is_empty() {
         server = server.pass_through(connections.clone(), args.pass_through.iter().copied().map(Into::into));
     }
     Ok(server)
+}
+
+/// `changes` until the gateway closes: whoever listens to them would hold it up.
+fn until(mut closes: watch::Receiver<bool>, mut changes: watch::Receiver<u64>) -> watch::Receiver<u64> {
+    let (tell, told) = watch::channel(0);
+    tokio::spawn(async move {
+        let relay = async {
+            while changes.changed().await.is_ok() {
+                tell.send_modify(|changes| *changes += 1);
+            }
+        };
+        tokio::select! {
+            () = relay => {}
+            _ = closes.wait_for(|closes| *closes) => {}
+        }
+    });
+    told
 }
 
 /// Puts the caller whom the HTTP side let in where the layers look.

@@ -103,8 +103,7 @@ async fn callers_that_read_no_answer() {
     tools.call("simulate", object!({"scenario": "s"})).await.unwrap();
 
     let (before, mut open) = (memory(&gateway.id(), "VmRSS"), Vec::new());
-    let call = post(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
-        "params": {"name": "simulate", "arguments": {"scenario": "s"}}}));
+    let call = simulate_call();
     for _ in 0..CALLERS {
         let mut stream = TcpStream::connect(addr(&gateway)).await.unwrap();
         stream.write_all(&call.repeat(CALLS)).await.unwrap();
@@ -138,6 +137,48 @@ async fn callers_that_read_no_answer() {
     // What was held for them is free when they have gone.
     drop(open);
     eventually("it is given back", || memory(&gateway.id(), "VmRSS") < before + CALLERS * ANSWER).await;
+}
+
+/// And none for ever: a connection of which nothing is read ends, and what was held for it is free.
+#[tokio::test]
+async fn callers_that_read_no_answer_are_cut_off() {
+    const CALLERS: usize = 8;
+    let engine = StubEngine::builder().fault(Fault::HugeText).start().await.unwrap();
+    let gateway = Gateway::before(&engine, &["--profile", "execute", "--write-timeout", "1"]).await;
+    let tools = tools(&gateway).await;
+    tools.call("simulate", object!({"scenario": "s"})).await.unwrap();
+    let (before, mut open) = (open_files(&gateway.id()), Vec::new());
+    for _ in 0..CALLERS {
+        let mut stream = TcpStream::connect(addr(&gateway)).await.unwrap();
+        stream.write_all(&simulate_call().repeat(4)).await.unwrap();
+        open.push(stream);
+    }
+    eventually("they are connected", || open_files(&gateway.id()) >= before + CALLERS).await;
+    eventually("they are cut off", || open_files(&gateway.id()) <= before).await;
+    // One that reads slowly is not: each byte is a sign of life.
+    let mut slow = TcpStream::connect(addr(&gateway)).await.unwrap();
+    slow.write_all(&simulate_call()).await.unwrap();
+    let (begun, mut answer) = (Instant::now(), 0);
+    let mut some = vec![0; 128 * KIB];
+    while answer < 2 * MIB {
+        tokio::time::sleep(Duration::from_millis(150)).await;
+        match timeout(SOON, slow.read(&mut some)).await.expect("it goes on").unwrap() {
+            0 => break,
+            read => answer += read,
+        }
+    }
+    assert!(answer >= 2 * MIB, "{answer} bytes");
+    assert!(begun.elapsed() > Duration::from_secs(2), "{:?}", begun.elapsed());
+}
+
+/// Files and sockets that a process has open.
+fn open_files(process: &str) -> usize {
+    std::fs::read_dir(format!("/proc/{process}/fd")).unwrap().count()
+}
+
+fn simulate_call() -> Vec<u8> {
+    post(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+        "params": {"name": "simulate", "arguments": {"scenario": "s"}}}))
 }
 
 /// A client in a session whose stream nobody reads, while the engine has a lot to tell.

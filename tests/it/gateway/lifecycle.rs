@@ -1,12 +1,26 @@
 //! Health, limits, and an end that loses nothing.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use reqwest::StatusCode;
-use rmcp::object;
-use tower_algenta::StubEngine;
+use rmcp::{
+    ServiceExt as _,
+    model::ClientConfig,
+    object,
+    transport::{StreamableHttpClientTransport, streamable_http_client::StreamableHttpClientTransportConfig},
+};
+use tokio::{sync::mpsc, time::timeout};
+use tower_algenta::{Endpoint, EngineClient, Profile, StubEngine, Toolset};
 
-use super::{process::Gateway, toolset};
+use super::{
+    SOON,
+    process::{self, Gateway},
+    toolset,
+};
+use crate::{
+    server::lists::{Told, announce_until},
+    wait::eventually,
+};
 
 async fn status(request: reqwest::RequestBuilder) -> StatusCode {
     request.send().await.unwrap().status()
@@ -53,7 +67,7 @@ async fn an_unreachable_engine_is_no_reason_not_to_start() {
     let url = engine.url();
     engine.shutdown().await;
     let args = ["--upstream", &url, "--listen", "127.0.0.1:0"];
-    let gateway = Gateway::start(super::process::command(&args)).await;
+    let gateway = Gateway::start(process::command(&args)).await;
     assert_eq!(status(reqwest::Client::new().get(gateway.at("/readyz"))).await, StatusCode::SERVICE_UNAVAILABLE);
 }
 
@@ -81,9 +95,7 @@ async fn a_drained_gateway_loses_no_call() {
     assert_eq!(initialize(&gateway.url).send().await.unwrap().headers().get("connection"), None);
     let decision = object!({"decision_id": "decision-7", "webhook_url": "https://hooks.example/x"});
     let call = tokio::spawn(async move { tools.call("execute_decision", decision).await });
-    while engine.received().is_empty() {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    eventually("the call arrives", || engine.received().len() == 1).await;
     gateway.signal("-TERM");
     assert!(gateway.line().await.contains("/readyz answers 503"));
     let ready = reqwest::Client::new().get(gateway.at("/readyz")).send().await.unwrap();
@@ -95,4 +107,46 @@ async fn a_drained_gateway_loses_no_call() {
     assert_ne!(outcome.result().unwrap().is_error, Some(true));
     assert_eq!(engine.executed("decision-7"), 1);
     assert!(gateway.ended().await.success());
+}
+
+/// A stream of events has no end of its own. A gateway with one open must not take as long to drain as a call may.
+#[cfg(unix)]
+async fn drains(engine: &StubEngine, mut gateway: Gateway, client: EngineClient) {
+    let tools = Toolset::builder().profile(Profile::Full).service(client).build();
+    let decision = object!({"decision_id": "decision-7", "webhook_url": "https://hooks.example/x"});
+    let call = tokio::spawn(async move { tools.call("execute_decision", decision).await });
+    eventually("the call arrives", || engine.received().len() == 1).await;
+    let began = Instant::now();
+    gateway.signal("-TERM");
+    // What has an end comes to it.
+    assert_ne!(call.await.unwrap().unwrap().result().unwrap().is_error, Some(true));
+    assert!(gateway.line().await.contains("draining"));
+    assert_eq!(gateway.line().await, "drained");
+    assert!(gateway.ended().await.success());
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_subscription_ends_with_the_drain() {
+    let engine = StubEngine::builder().delay(Duration::from_millis(700)).start().await.unwrap();
+    let gateway = Gateway::before(&engine, &["--profile", "execute", "--single-identity"]).await;
+    let client = EngineClient::connect(Endpoint::new(&gateway.url).unwrap()).await.unwrap();
+    let mut changes = client.list_changes().await.unwrap();
+    announce_until(&engine, changes.changed()).await.unwrap();
+    drains(&engine, gateway, client).await;
+    timeout(SOON, changes.changed()).await.expect("it ends").unwrap_err();
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn the_stream_of_a_session_ends_with_the_drain() {
+    let engine = StubEngine::builder().delay(Duration::from_millis(700)).start().await.unwrap();
+    let gateway = Gateway::before(&engine, &["--profile", "execute", "--single-identity", "--sessions"]).await;
+    let (told, mut hears) = mpsc::unbounded_channel();
+    let config = StreamableHttpClientTransportConfig::with_uri(&*gateway.url).reinit_on_expired_session(false);
+    let transport = StreamableHttpClientTransport::from_config(config);
+    let client = Told { config: ClientConfig::default(), told }.serve(transport).await.unwrap();
+    announce_until(&engine, hears.recv()).await.unwrap();
+    drains(&engine, gateway, EngineClient::from_service(client)).await;
 }

@@ -90,9 +90,9 @@ async fn the_meta_of_a_list_carries_no_switch_and_no_hint() {
 
 /// A client with a handshake, which is told whether it asked or not.
 #[derive(Clone)]
-struct Told {
-    config: ClientConfig,
-    told: mpsc::UnboundedSender<()>,
+pub(crate) struct Told {
+    pub(crate) config: ClientConfig,
+    pub(crate) told: mpsc::UnboundedSender<()>,
 }
 
 impl ClientHandler for Told {
@@ -101,7 +101,8 @@ impl ClientHandler for Told {
     }
 
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
-        self.told.send(()).unwrap();
+        // Nobody may wait for it any more.
+        let _ = self.told.send(());
     }
 }
 
@@ -119,7 +120,7 @@ fn announcing(
 }
 
 /// Announces until it is heard: nobody says when the server has begun to listen.
-async fn announce_until<T>(engine: &StubEngine, heard: impl Future<Output = T>) -> T {
+pub(crate) async fn announce_until<T>(engine: &StubEngine, heard: impl Future<Output = T>) -> T {
     let announce = async {
         loop {
             engine.announce_list_change();

@@ -2,7 +2,7 @@
 
 mod calls;
 mod failures;
-mod lists;
+pub(crate) mod lists;
 mod pass_through;
 
 use std::{net::SocketAddr, time::Duration};
