@@ -44,6 +44,55 @@
 //! For tower's `Retry` there is a policy here, `RetryPolicy` (feature `retry`):
 //! `RepeatLayer::new(RetryLayer::new(RetryPolicy::new()))`.
 //!
+//! A cache, and what answers several callers at once with one answer, goes in the same place:
+//!
+//! ```
+//! use std::sync::{Arc, Mutex};
+//! # use std::sync::atomic::{AtomicUsize, Ordering};
+//! use rmcp::{model::CallToolResult, object};
+//! use tower::{ServiceBuilder, ServiceExt as _, layer::layer_fn, service_fn};
+//! use tower_algenta::{BoxError, RepeatLayer, RepeatableRequest, ToolRequest, ToolResponse, repeat::Repeatable};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), BoxError> {
+//! # static ASKED: AtomicUsize = AtomicUsize::new(0);
+//! # let engine = tower::util::BoxCloneService::new(service_fn(|_: ToolRequest| async {
+//! #     ASKED.fetch_add(1, Ordering::Relaxed);
+//! #     Ok::<_, BoxError>(ToolResponse::from(CallToolResult::success(vec![])))
+//! # }));
+//! let contract = Arc::new(Mutex::new(None::<ToolResponse>));
+//! let cache = layer_fn(|engine: Repeatable<_>| {
+//!     # fn is<S: tower::Service<ToolRequest, Response = ToolResponse, Error = BoxError> + Clone>(_: &Repeatable<S>) {}
+//!     # is(&engine);
+//!     let contract = Arc::clone(&contract);
+//!     service_fn(move |request: RepeatableRequest| {
+//!         let (engine, contract) = (engine.clone(), Arc::clone(&contract));
+//!         async move {
+//!             if request.tool() != Some("get_contract") {
+//!                 return engine.oneshot(request).await;
+//!             }
+//!             let kept = contract.lock().unwrap().clone();
+//!             if let Some(answer) = kept {
+//!                 return Ok(answer);
+//!             }
+//!             let answer = engine.oneshot(request).await?;
+//!             *contract.lock().unwrap() = Some(answer.clone());
+//!             Ok::<_, BoxError>(answer)
+//!         }
+//!     })
+//! });
+//! let service = ServiceBuilder::new().layer(RepeatLayer::new(cache)).service(engine);
+//!
+//! service.clone().oneshot(ToolRequest::call("get_contract", object!({}))).await?;
+//! service.oneshot(ToolRequest::call("get_contract", object!({}))).await?; // from memory
+//! # assert_eq!(ASKED.load(Ordering::Relaxed), 1);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! **What one caller was answered may not be another's to see.** Where callers have tokens of their own, the key of a
+//! cache has to have the caller in it, from the request's [extensions](RepeatableRequest::extensions).
+//!
 //! # Where it stands
 //!
 //! Under the governing layers, so that what is repeated has been governed, and above what chooses between engines. It
@@ -71,6 +120,12 @@ use crate::{ToolNames, ToolRequest, json, request};
 /// Only [`Repeat`] makes one. It is a list, or a call of a tool whose name is well formed, is one of the upstream's, and
 /// is neither `execute_decision` nor a look-alike. Whether a tool may *run* twice is for the layer to know: `log_decision`
 /// may not.
+///
+/// ```compile_fail,E0423
+/// # use tower_algenta::{RepeatableRequest, ToolRequest};
+/// let execution = ToolRequest::call("execute_decision", rmcp::object!({}));
+/// let request = RepeatableRequest(execution);
+/// ```
 #[derive(Clone, Debug)]
 pub struct RepeatableRequest(ToolRequest);
 

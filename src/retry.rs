@@ -67,8 +67,19 @@ const JITTER: f64 = 0.5;
 /// The budget is tower's default: one repeat for every five answers of the last 10 seconds, and 10 a second besides.
 /// Clones share it, so one policy belongs to one upstream.
 ///
-/// It goes into a [`RepeatLayer`](crate::RepeatLayer), and not into `ServiceBuilder::retry`, which would not compile: that
-/// sees executions. The stack's error is [`Error`], [`BoxError`](crate::BoxError), or implements
+/// It goes into a [`RepeatLayer`](crate::RepeatLayer). Around a whole stack it does not compile, since that sees
+/// executions:
+///
+/// ```compile_fail,E0277
+/// # use tower::{ServiceBuilder, ServiceExt as _, service_fn};
+/// # use tower_algenta::{Error, RetryPolicy, ToolRequest, ToolResponse};
+/// # async fn call(engine: tower::util::BoxCloneService<ToolRequest, ToolResponse, Error>) {
+/// let service = ServiceBuilder::new().retry(RetryPolicy::new()).service(engine);
+/// let _ = tower::ServiceExt::oneshot(service, ToolRequest::list()).await;
+/// # }
+/// ```
+///
+/// The stack's error is [`Error`], [`BoxError`](crate::BoxError), or implements
 /// `AsRef<dyn std::error::Error + Send + Sync>`.
 #[derive(Clone)]
 pub struct RetryPolicy {

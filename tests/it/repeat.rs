@@ -1,6 +1,7 @@
 //! What may be sent twice, and that an execution is none of it.
 
 use std::{
+    collections::HashMap,
     io,
     sync::{
         Arc, Mutex,
@@ -17,6 +18,7 @@ use rmcp::{
     object,
 };
 use serde_json::Value;
+use tokio::sync::OnceCell;
 use tower::{
     Layer as _, Service as _, ServiceBuilder, ServiceExt as _,
     buffer::{Buffer, BufferLayer},
@@ -26,7 +28,7 @@ use tower::{
     retry::{RetryLayer, budget::TpsBudget},
     service_fn,
     timeout::error::Elapsed,
-    util::MapRequest,
+    util::{BoxCloneService, MapRequest},
 };
 use tower_algenta::{
     BoxError, Error, GovernanceLayer, Profile, RepeatLayer, RepeatableRequest, RetryPolicy, ToolNames, ToolRequest,
@@ -314,4 +316,40 @@ async fn a_request_is_copied_for_its_repeats_only() {
         attempts(request, policy, || Error::NotSent("connection refused".into())).await;
         assert_eq!(copies.load(Ordering::Relaxed), times as usize);
     }
+}
+
+/// Two of each at once, through a layer that lets the second one wait for the answer of the first.
+#[tokio::test]
+async fn what_is_asked_for_twice_at_once_is_sent_once_and_executions_twice() {
+    type Answers = Arc<Mutex<HashMap<Option<String>, Arc<OnceCell<ToolResponse>>>>>;
+    let received = Received::default();
+    let recorded = recording(&received, |_| Ok(empty_result()));
+    let engine = service_fn(move |request: ToolRequest| {
+        let answer = recorded.clone().oneshot(request);
+        async {
+            tokio::task::yield_now().await;
+            answer.await
+        }
+    });
+    let answers = Answers::default();
+    let coalesce = layer_fn(|engine| {
+        let (engine, answers) = (BoxCloneService::new(engine), Arc::clone(&answers));
+        service_fn(move |request: RepeatableRequest| {
+            let tool = request.tool().map(str::to_owned);
+            let cell = Arc::clone(answers.lock().unwrap().entry(tool).or_default());
+            let engine: BoxCloneService<RepeatableRequest, ToolResponse, BoxError> = engine.clone();
+            async move { cell.get_or_try_init(|| engine.oneshot(request)).await.cloned() }
+        })
+    });
+    let stack = ServiceBuilder::new()
+        .layer(GovernanceLayer::new(Profile::Execute))
+        .layer(RepeatLayer::new(coalesce))
+        .service(engine);
+    let twice = async |request: fn() -> ToolRequest| {
+        drop(tokio::join!(stack.clone().oneshot(request()), stack.clone().oneshot(request())));
+        received.take().len()
+    };
+    assert_eq!(twice(|| call("query_data")).await, 1);
+    assert_eq!(twice(ToolRequest::list).await, 1);
+    assert_eq!(twice(|| call(EXECUTION)).await, 2);
 }
