@@ -22,6 +22,29 @@ fn nothing_is_cut_short() {
     assert!(seconds("terminationGracePeriodSeconds:") > seconds("- --drain-delay=") + drain);
 }
 
+/// What the comments promise. That the whole is well formed is for Kubernetes to say.
+#[test]
+fn a_replica_can_go_and_cannot_be_written_to() {
+    let lines: Vec<_> = MANIFEST.lines().map(str::trim).filter(|line| !line.starts_with('#')).collect();
+    for line in [
+        "replicas: 2",
+        "rollingUpdate: { maxSurge: 1, maxUnavailable: 0 }",
+        "minAvailable: 1",
+        "sessionAffinity: None",
+        "httpGet: { path: /readyz, port: http }",
+        "httpGet: { path: /healthz, port: http }",
+        "automountServiceAccountToken: false",
+        "runAsNonRoot: true",
+        "readOnlyRootFilesystem: true",
+        "allowPrivilegeEscalation: false",
+        "capabilities: { drop: [ALL] }",
+    ] {
+        assert_eq!(lines.iter().filter(|other| **other == line).count(), 1, "{line}");
+    }
+    // Probes that give up before /readyz does would call a slow engine a dead replica.
+    assert!(lines.contains(&"timeoutSeconds: 6"), "the probe of readiness waits longer than the gateway's 5 s");
+}
+
 #[tokio::test]
 async fn the_gateway_takes_its_arguments() {
     let callers = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("manifest-{}.json", std::process::id()));
