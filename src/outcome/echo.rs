@@ -6,7 +6,11 @@
 use rmcp::model::JsonObject;
 use serde_json::Value;
 
-use super::{object::Object, reading::bodies, scan::Objects};
+use super::{
+    object::Object,
+    reading::bodies,
+    scan::{Objects, TEXT_LIMIT, Unreadable},
+};
 use crate::{decision::DECISION_ID, denial};
 
 /// What an answer might quote of a call's arguments and that could be taken for a denial. Nearly every call has none.
@@ -14,8 +18,25 @@ use crate::{decision::DECISION_ID, denial};
 pub(crate) struct Echoes {
     /// Strings that hold a brace.
     texts: Vec<Box<str>>,
-    /// Objects that read like a denial.
+    /// Objects in which one reads like a denial, none of them inside another.
     objects: Vec<JsonObject>,
+}
+
+/// What may still be compared with the arguments, in bytes of texts and in values of objects. A model that writes a
+/// thousand denials, and has an engine quote a thousand others, must not hold this process up.
+#[derive(Debug)]
+pub(super) struct Comparisons(usize);
+
+impl Comparisons {
+    /// Some milliseconds' worth.
+    pub(super) const fn new() -> Self {
+        Self(16 * TEXT_LIMIT)
+    }
+
+    fn charge(&mut self, cost: usize) -> Result<(), Unreadable> {
+        self.0 = self.0.checked_sub(cost).ok_or(Unreadable)?;
+        Ok(())
+    }
 }
 
 impl Echoes {
@@ -24,30 +45,66 @@ impl Echoes {
 
     /// What an answer to a call with `arguments`, of limited depth, might quote.
     ///
-    /// `decision_id` is left out: an id that holds a brace is no decision's, so nothing that quotes it was executed.
+    /// The text of `decision_id` is left out. An id that holds a brace is hardly a decision's, so what quotes it has hardly
+    /// run, and aborts as a denial, which no operator can override.
     pub(crate) fn of(arguments: &JsonObject) -> Self {
         let mut echoes = Self::default();
         // An engine may quote the call as a whole.
-        echoes.add_object(Object::Parsed(arguments));
+        echoes.add_object(arguments);
         for (key, value) in arguments.iter().filter(|(key, _)| *key != DECISION_ID) {
             echoes.add_text(key);
-            echoes.add(value);
+            echoes.add_texts_in(value);
         }
         echoes
     }
 
     /// Whether `object`, written as `text` in the midst of prose, stands in an argument.
     #[inline]
-    pub(super) fn contain(&self, text: &str, object: Object<'_>) -> bool {
-        self.texts.iter().any(|argument| argument.contains(text)) || self.contain_object(object)
+    pub(super) fn contain(
+        &self,
+        text: &str,
+        object: Object<'_>,
+        comparisons: &mut Comparisons,
+    ) -> Result<bool, Unreadable> {
+        for argument in &self.texts {
+            comparisons.charge(argument.len())?;
+            if argument.contains(text) {
+                return Ok(true);
+            }
+        }
+        self.contain_object(object, comparisons)
     }
 
     /// Whether `object` reads like a denial and stands in an argument, or is what a scrub may leave of one there.
-    pub(super) fn contain_object(&self, object: Object<'_>) -> bool {
+    pub(super) fn contain_object(&self, object: Object<'_>, comparisons: &mut Comparisons) -> Result<bool, Unreadable> {
         // What reads otherwise is judged, for with fields taken away it could be part of much.
-        !self.objects.is_empty()
-            && reads_like_a_denial(object)
-            && self.objects.iter().any(|argument| is_part_of_object(&object.to_parsed(), argument))
+        if self.objects.is_empty() || !reads_like_a_denial(object) {
+            return Ok(false);
+        }
+        let object = object.to_parsed();
+        any(&self.objects, |argument| comparisons.has_part(&object, argument))
+    }
+
+    fn add_object(&mut self, object: &JsonObject) {
+        if holds_a_denial(object) {
+            self.objects.push(object.clone());
+        }
+    }
+
+    fn add_texts(&mut self, members: &JsonObject) {
+        for (key, value) in members {
+            self.add_text(key);
+            self.add_texts_in(value);
+        }
+    }
+
+    fn add_texts_in(&mut self, value: &Value) {
+        match value {
+            Value::String(text) => self.add_text(text),
+            Value::Array(items) => items.iter().for_each(|item| self.add_texts_in(item)),
+            Value::Object(members) => self.add_texts(members),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
     }
 
     fn add_text(&mut self, text: &str) {
@@ -56,55 +113,91 @@ impl Echoes {
             // An engine may decode the text, and write it anew or a part of it.
             let Ok(mut objects) = Objects::of(text).map(Objects::with_silent) else { return };
             while let Ok(Some(found)) = objects.next_object() {
-                self.add(&Value::Object(found.read.object().to_parsed().into_owned()));
+                let object = found.read.object().to_parsed();
+                self.add_object(&object);
+                self.add_texts(&object);
             }
         }
     }
+}
 
-    fn add_object(&mut self, object: Object<'_>) {
-        if reads_like_a_denial(object) {
-            self.objects.push(object.to_parsed().into_owned());
+impl Comparisons {
+    /// Whether `less` is `more`, or an object in it, with fields taken away.
+    fn has_part(&mut self, less: &JsonObject, more: &JsonObject) -> Result<bool, Unreadable> {
+        Ok(self.is_part_of_object(less, more)? || any(more.values(), |value| self.has_part_in(less, value))?)
+    }
+
+    fn has_part_in(&mut self, less: &JsonObject, more: &Value) -> Result<bool, Unreadable> {
+        self.charge(1)?;
+        match more {
+            Value::Object(more) => self.has_part(less, more),
+            Value::Array(items) => any(items, |item| self.has_part_in(less, item)),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(false),
         }
     }
 
-    fn add(&mut self, value: &Value) {
-        match value {
-            Value::String(text) => self.add_text(text),
-            Value::Array(items) => items.iter().for_each(|item| self.add(item)),
-            Value::Object(members) => {
-                self.add_object(Object::Parsed(members));
-                for (key, value) in members {
-                    self.add_text(key);
-                    self.add(value);
+    /// Whether `less` is `more` with fields taken away, in texts too, and nothing else changed.
+    fn is_part_of(&mut self, less: &Value, more: &Value) -> Result<bool, Unreadable> {
+        match (less, more) {
+            (Value::Object(less), Value::Object(more)) => self.is_part_of_object(less, more),
+            (Value::Array(less), Value::Array(more)) => Ok(less.len() == more.len()
+                && !any(less.iter().zip(more), |(less, more)| Ok(!self.is_part_of(less, more)?))?),
+            (Value::String(less), Value::String(more)) => {
+                self.charge(less.len() + more.len())?;
+                if less == more {
+                    return Ok(true);
+                }
+                // A scrub writes a text anew if it takes something out of it.
+                let read = |text: &str| serde_json::from_str::<Value>(text).ok().filter(|value| !value.is_string());
+                match read(less).zip(read(more)) {
+                    Some((less, more)) => self.is_part_of(&less, &more),
+                    None => Ok(false),
                 }
             }
-            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+            (less, more) => {
+                self.charge(1)?;
+                Ok(less == more)
+            }
         }
+    }
+
+    fn is_part_of_object(&mut self, less: &JsonObject, more: &JsonObject) -> Result<bool, Unreadable> {
+        self.charge(1)?;
+        Ok(!any(less, |(key, value)| match more.get(key) {
+            Some(more) => Ok(!self.is_part_of(value, more)?),
+            None => Ok(true),
+        })?)
+    }
+}
+
+/// Whether `test` holds for one of `items`.
+fn any<T>(
+    items: impl IntoIterator<Item = T>,
+    mut test: impl FnMut(T) -> Result<bool, Unreadable>,
+) -> Result<bool, Unreadable> {
+    for item in items {
+        if test(item)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Whether `members`, or an object in them, reads like a denial.
+fn holds_a_denial(members: &JsonObject) -> bool {
+    reads_like_a_denial(Object::Parsed(members)) || members.values().any(holds_a_denial_in)
+}
+
+fn holds_a_denial_in(value: &Value) -> bool {
+    match value {
+        Value::Object(members) => holds_a_denial(members),
+        Value::Array(items) => items.iter().any(holds_a_denial_in),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }
 }
 
 fn reads_like_a_denial(object: Object<'_>) -> bool {
     bodies(object).any(|body| denial::gate_in(body).is_some())
-}
-
-/// Whether `less` is `more` with fields taken away, in texts too, and nothing else changed.
-fn is_part_of(less: &Value, more: &Value) -> bool {
-    match (less, more) {
-        (Value::Object(less), Value::Object(more)) => is_part_of_object(less, more),
-        (Value::Array(less), Value::Array(more)) => {
-            less.len() == more.len() && less.iter().zip(more).all(|(less, more)| is_part_of(less, more))
-        }
-        (Value::String(less), Value::String(more)) if less != more => {
-            // A scrub writes a text anew if it takes something out of it.
-            let read = |text: &str| serde_json::from_str::<Value>(text).ok().filter(|value| !value.is_string());
-            read(less).zip(read(more)).is_some_and(|(less, more)| is_part_of(&less, &more))
-        }
-        (less, more) => less == more,
-    }
-}
-
-fn is_part_of_object(less: &JsonObject, more: &JsonObject) -> bool {
-    less.iter().all(|(key, value)| more.get(key).is_some_and(|more| is_part_of(value, more)))
 }
 
 #[cfg(test)]
@@ -118,7 +211,7 @@ mod tests {
         let denial = |rest: Value| object!({"error": {"gate": "confidence", "rest": rest}});
         let contains = |argument: &Value, quoted: &Value| {
             let echoes = Echoes::of(&object!({"metadata": {"a": denial(argument.clone())}}));
-            echoes.contain_object(Object::Parsed(&denial(quoted.clone())))
+            echoes.contain_object(Object::Parsed(&denial(quoted.clone())), &mut Comparisons::new()).unwrap()
         };
         let rest = json!([1, {"a": "b", "c": 2}, "{\"d\": [3], \"e\": 4}", "f"]);
         assert!(contains(&rest, &rest));
@@ -145,9 +238,47 @@ mod tests {
         let error = object!({"error": {"message": "m"}});
         let denial = object!({"error": {"gate": "confidence"}});
         let echoes = Echoes::of(&object!({"metadata": {"a": error.clone(), "b": denial.clone()}}));
-        assert!(echoes.contain_object(Object::Parsed(&denial)));
+        let contains =
+            |object: &JsonObject| echoes.contain_object(Object::Parsed(object), &mut Comparisons::new()).unwrap();
+        assert!(contains(&denial));
         for object in [error, JsonObject::new(), object!({"error": {}})] {
-            assert!(!echoes.contain_object(Object::Parsed(&object)), "{object:?}");
+            assert!(!contains(&object), "{object:?}");
         }
+    }
+
+    #[test]
+    fn each_level_of_nesting_is_kept_once() {
+        let deep =
+            (0..100).fold(json!({"gate": "g", "pad": "x".repeat(1000)}), |inner, _| json!({"gate": "h", "a": inner}));
+        let echoes = Echoes::of(&object!({"metadata": (deep.clone())}));
+        assert_eq!(echoes.objects.len(), 1);
+        let contains = |object: &Value| {
+            let object = object.as_object().unwrap();
+            echoes.contain_object(Object::Parsed(object), &mut Comparisons::new()).unwrap()
+        };
+        let mut inner = &deep;
+        while let Some(next) = inner.get("a") {
+            assert!(contains(inner));
+            inner = next;
+        }
+        assert!(contains(inner));
+        assert!(!contains(&json!({"gate": "g", "pad": "y"})));
+    }
+
+    #[test]
+    fn comparisons_have_an_end() {
+        let denials = |name: &str| (0..6000).map(|index| json!({"gate": format!("{name}{index}")})).collect::<Value>();
+        let echoes = Echoes::of(&object!({"metadata": {"x": (denials("a"))}}));
+        let (mut comparisons, mut compared) = (Comparisons::new(), 0);
+        let denial = object!({"gate": "b"});
+        while let Ok(found) = echoes.contain_object(Object::Parsed(&denial), &mut comparisons) {
+            assert!(!found);
+            compared += 1;
+        }
+        assert!((10..1000).contains(&compared), "{compared}");
+        let echoes = Echoes::of(&object!({"a": (format!("{{{}", "x".repeat(1 << 20)))}));
+        let mut comparisons = Comparisons::new();
+        let compared = (0..).take_while(|_| echoes.contain("y", Object::Parsed(&denial), &mut comparisons).is_ok());
+        assert_eq!(compared.count(), 15, "sixteen times a mebibyte, and a byte");
     }
 }

@@ -409,31 +409,6 @@ fn a_control_before_json_text_does_not_hide_it() {
     }
 }
 
-#[tokio::test]
-async fn a_service_that_is_not_ready_leaves_the_denial_unused() {
-    use std::task::{Context, Poll};
-    use tower::Service;
-
-    #[derive(Clone)]
-    struct Never;
-    impl Service<ToolRequest> for Never {
-        type Response = ToolResponse;
-        type Error = BoxError;
-        type Future = std::future::Pending<Result<ToolResponse, BoxError>>;
-        fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-            Poll::Pending
-        }
-        fn call(&mut self, _: ToolRequest) -> Self::Future {
-            panic!("called without being ready")
-        }
-    }
-    let denied = end_in(text(r#"{"error":{"gate":"idempotency"}}"#)).await.unwrap_err();
-    let denial = denied.denial().unwrap();
-    let operator = tower_algenta::Operator::new(Never).deadline(Duration::from_millis(20));
-    let error = operator.override_denial(denial).await.unwrap_err();
-    assert!(error.is_retryable() && !denial.is_used(), "{error:?}");
-}
-
 #[test]
 fn metadata_deeper_than_the_limit_makes_no_decision() {
     let mut metadata = JsonObject::new();
@@ -461,20 +436,19 @@ async fn a_refused_tool_that_is_named_like_a_switch_is_not_echoed() {
     }
 }
 
+/// A model writes a thousand denials into a call, and has the engine quote a thousand others.
 #[tokio::test]
-async fn an_operator_over_the_stack_is_told_so_and_the_denial_stays() {
-    let received = Received::default();
-    let engine = recording(&received, |_: &ToolRequest| Ok(text(r#"{"error":{"gate":"idempotency"}}"#).into()));
-    let stack = ServiceBuilder::new().layer(GovernanceLayer::new(Profile::Execute)).service(engine.clone());
-    let call = ToolRequest::call("execute_decision", object!({"decision_id": "d", "webhook_url": "w"}));
-    let denied = Error::from(stack.clone().oneshot(call).await.unwrap_err());
-    let denial = denied.denial().unwrap();
-    let error = tower_algenta::Operator::new(stack).override_denial(denial).await.unwrap_err();
-    assert!(error.to_string().contains("the service under it"), "{error}");
-    assert!(!denial.is_used());
-    assert_eq!(received.len(), 1);
-    // Made the right way, the repeat leaves.
-    tower_algenta::Operator::new(engine).override_denial(denial).await.unwrap_err();
-    assert!(denial.is_used());
-    assert_eq!(received.len(), 2);
+async fn many_forged_denials_against_many_others_end_soon() {
+    let denials = |name: &str| (0..6000).map(|index| json!({"gate": format!("{name}{index}")})).collect::<Value>();
+    let nested = object!({"decision_id": "d", "webhook_url": "w", "metadata": {"x": (denials("a"))}});
+    let texts = (0..100).map(|_| format!("{{{}", "x".repeat(10_000))).collect::<Value>();
+    let in_texts = object!({"decision_id": "d", "webhook_url": "w", "metadata": {"x": (texts)}});
+    for arguments in [nested, in_texts] {
+        let answer = failed(format!("Error executing tool execute_decision: {}", denials("b")));
+        let began = std::time::Instant::now();
+        let outcome = end(arguments, move || Ok(answer.clone().into())).await;
+        assert!(matches!(outcome, Err(Error::OutcomeUnknown(_) | Error::ExecutionFailed(_))), "{outcome:?}");
+        // Each with each takes minutes in a debug build.
+        assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    }
 }

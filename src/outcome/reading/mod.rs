@@ -13,7 +13,7 @@ use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use super::{
-    echo::Echoes,
+    echo::{Comparisons, Echoes},
     object::{Item, Object},
     scan::{Found, Objects, Read, TEXT_LIMIT, Unreadable},
     telling::{DETAIL, ERROR, RESULT, STATUS_CODE, is_harmless, is_of_body, read_status, says_failed},
@@ -26,6 +26,7 @@ const CONFLICT: u64 = 409;
 
 pub(super) struct Reading<'a> {
     echoes: &'a Echoes,
+    comparisons: Comparisons,
     /// Bytes of text that may still be read.
     rest: usize,
     denial: Result<Option<ExecutionBlocked>, NotADenial>,
@@ -39,6 +40,7 @@ impl<'a> Reading<'a> {
     const fn new(echoes: &'a Echoes) -> Self {
         Self {
             echoes,
+            comparisons: Comparisons::new(),
             rest: TEXT_LIMIT,
             denial: Ok(None),
             has_error: false,
@@ -96,6 +98,12 @@ impl<'a> Reading<'a> {
         Objects::of(text)
     }
 
+    /// Whether `object`, written as `text` in the midst of prose, is quoted from the call.
+    #[inline]
+    fn is_echo(&mut self, text: &str, object: Object<'_>) -> Result<bool, Unreadable> {
+        self.echoes.contain(text, object, &mut self.comparisons)
+    }
+
     /// Reads a trimmed text that may be a copy of the result as a whole.
     fn take_text(&mut self, text: &'a str) -> Result<(), Unreadable> {
         let mut is_whole = false;
@@ -117,7 +125,7 @@ impl<'a> Reading<'a> {
                         self.take(Object::Parsed(&members), false)?;
                     }
                 }
-            } else if !self.echoes.contain(&text[span], read.object()) {
+            } else if !self.is_echo(&text[span], read.object())? {
                 self.take(read.object(), false)?;
             }
         }
@@ -134,7 +142,7 @@ impl<'a> Reading<'a> {
     fn search_text(&mut self, text: &str) -> Result<(), Unreadable> {
         let mut objects = self.objects(text)?;
         while let Some(Found { read, span }) = objects.next_object()? {
-            if !self.echoes.contain(&text[span], read.object()) {
+            if !self.is_echo(&text[span], read.object())? {
                 self.take(read.object(), false)?;
             }
         }
@@ -144,8 +152,13 @@ impl<'a> Reading<'a> {
     /// Looks for what restricts in a value that can't grant anything.
     fn search_value(&mut self, value: &Value) -> Result<(), Unreadable> {
         match value {
-            Value::Object(object) if self.echoes.contain_object(Object::Parsed(object)) => Ok(()),
-            Value::Object(object) => self.take(Object::Parsed(object), false).map(drop),
+            Value::Object(object) => {
+                let object = Object::Parsed(object);
+                if !self.echoes.contain_object(object, &mut self.comparisons)? {
+                    self.take(object, false)?;
+                }
+                Ok(())
+            }
             Value::Array(items) => items.iter().try_for_each(|item| self.search_value(item)),
             Value::String(text) => self.search_text(text),
             Value::Null | Value::Bool(_) | Value::Number(_) => Ok(()),
@@ -201,7 +214,7 @@ impl<'a> Reading<'a> {
                     Read::Odd(members) => has_distinct_members(text, members),
                 };
             is_whole |= is_copy;
-            if is_copy || !self.echoes.contain(&text[span], read.object()) {
+            if is_copy || !self.is_echo(&text[span], read.object())? {
                 let receipt = self.judge(read.object(), is_copy)?;
                 if is_copy {
                     let source = match read {
@@ -255,7 +268,7 @@ impl<'a> Reading<'a> {
         if is_conflict && let Some(message) = body.get(MESSAGE).and_then(Item::as_str) {
             let mut objects = self.objects(&message)?;
             while let Some(Found { read, span }) = objects.next_object()? {
-                if !self.echoes.contain(&message[span], read.object()) {
+                if !self.is_echo(&message[span], read.object())? {
                     bodies(read.object()).for_each(|body| self.note_denial(body));
                 }
             }
