@@ -7,7 +7,7 @@ use serde_json::{Number, Value};
 
 use crate::{
     error::{InvalidArguments, InvalidReason},
-    hidden_fields::strip_private,
+    hidden_fields::{spells, strip_private},
     json,
 };
 
@@ -81,10 +81,27 @@ impl ExecuteDecision {
         Ok(self)
     }
 
+    /// How long the webhook may take, in the contract's unit, the second.
+    #[must_use]
+    pub const fn timeout_seconds(&self) -> Option<&Number> {
+        self.timeout_seconds.as_ref()
+    }
+
+    /// The data that the webhook receives. The model chose it.
+    #[must_use]
+    pub const fn webhook_data(&self) -> Option<&Value> {
+        self.metadata.as_ref()
+    }
+
     /// The decision to execute.
     #[must_use]
     pub fn decision_id(&self) -> &str {
         &self.decision_id
+    }
+
+    /// Whether an engine that quotes the id may seem to have written JSON.
+    pub(crate) fn id_may_read_as_json(&self) -> bool {
+        self.decision_id.contains('{')
     }
 
     /// Where the engine delivers to. The model chose it.
@@ -97,10 +114,13 @@ impl ExecuteDecision {
     ///
     /// # Errors
     ///
-    /// If `decision_id` or `webhook_url` is missing or malformed, `timeout_seconds` is no number, or `metadata` nests
+    /// If `decision_id` or `webhook_url` is missing or malformed, or comes in another spelling too, `timeout_seconds` is no number, or `metadata` nests
     /// more than 128 containers.
     pub fn from_arguments(arguments: &JsonObject) -> Result<Self, InvalidArguments> {
         let refuse = |reason| Err(InvalidArguments::new(reason));
+        if has_alias(arguments) {
+            return refuse(InvalidReason::AmbiguousName);
+        }
         let Some(Value::String(decision_id)) = arguments.get(DECISION_ID) else {
             return refuse(InvalidReason::DecisionIdMissing);
         };
@@ -145,6 +165,13 @@ fn is_url_text(url: &str) -> bool {
     !url.contains(|char: char| matches!(char, '{' | '}' | '"') || char.is_control())
 }
 
+/// Whether an argument is spelled like one that names what is executed, and isn't it. An engine that binds generously
+/// might take it in the other one's place.
+pub(crate) fn has_alias(arguments: &JsonObject) -> bool {
+    let is_alias = |key: &str, name: &str, canonical: &str| key != name && spells(key, canonical);
+    arguments.keys().any(|key| is_alias(key, DECISION_ID, "decisionid") || is_alias(key, WEBHOOK_URL, "webhookurl"))
+}
+
 /// Whether `id` stays one segment of a URL's path, wherever a server puts it.
 fn is_path_segment(id: &str) -> bool {
     (1..=DECISION_ID_LIMIT).contains(&id.len())
@@ -184,6 +211,25 @@ mod tests {
         ] {
             assert!(!is_path_segment(id), "{id:?}");
         }
+    }
+
+    #[test]
+    fn a_second_spelling_is_refused() {
+        for key in [
+            "webhookUrl",
+            "WEBHOOK_URL",
+            "webhoo\u{212a}_url",
+            "webhook-url",
+            "decisionId",
+            "Decision_ID",
+            " decision_id",
+        ] {
+            let mut arguments = object!({"decision_id": "d", "webhook_url": "w"});
+            arguments.insert(key.to_owned(), "w".into());
+            assert_eq!(reason(&arguments), InvalidReason::AmbiguousName, "{key}");
+        }
+        let arguments = object!({"decision_id": "d", "webhook_url": "w", "webhook": 1, "decision": 2, "metadata": {"webhookUrl": 3}});
+        assert!(ExecuteDecision::from_arguments(&arguments).is_ok());
     }
 
     #[test]

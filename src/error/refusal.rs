@@ -59,9 +59,10 @@ impl InvalidArguments {
 impl fmt::Display for InvalidArguments {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.reason {
-            InvalidReason::OverrideUsed | InvalidReason::NoOverride | InvalidReason::OperatorAboveStack => {
-                write!(f, "override refused: {}", self.reason)
-            }
+            InvalidReason::OverrideUsed
+            | InvalidReason::NoOverride
+            | InvalidReason::DenialForgeable
+            | InvalidReason::OperatorAboveStack => write!(f, "override refused: {}", self.reason),
             reason => write!(f, "invalid arguments: {reason}"),
         }
     }
@@ -80,6 +81,8 @@ pub enum InvalidReason {
     DecisionIdMalformed,
     /// `webhook_url` is missing or not a string.
     WebhookUrlMissing,
+    /// `decision_id` or `webhook_url` comes in another spelling (too): `webhookUrl`. An engine might take either.
+    AmbiguousName,
     /// `timeout_seconds` is neither a number nor null.
     TimeoutNotANumber,
     /// The arguments carry a hidden field, and [`OnHidden::Refuse`](crate::OnHidden::Refuse) is set.
@@ -105,6 +108,9 @@ pub enum InvalidReason {
     OverrideUsed,
     /// The contract has no override for the gate, or it was granted already.
     NoOverride,
+    /// The decision's id holds a brace. An engine that fails and quotes it may only seem to have denied the call, which may
+    /// have run.
+    DenialForgeable,
     /// An [`Operator`](crate::Operator) wraps a governed stack, which would strip what it sets. Wrap the service under it.
     OperatorAboveStack,
 }
@@ -115,6 +121,7 @@ impl fmt::Display for InvalidReason {
             Self::DecisionIdMissing => "`decision_id` must be a string",
             Self::DecisionIdMalformed => "`decision_id` must be one path segment of 1 to 256 bytes",
             Self::WebhookUrlMissing => "`webhook_url` must be a string",
+            Self::AmbiguousName => "an argument is spelled like `decision_id` or `webhook_url` and is neither",
             Self::TimeoutNotANumber => "`timeout_seconds` must be a number",
             Self::HiddenField => "a field is reserved for operators",
             Self::HiddenFieldNested => "a nested field is reserved for operators (see `Nested`)",
@@ -129,6 +136,7 @@ impl fmt::Display for InvalidReason {
             Self::WebhookAddressInternal => "`webhook_url` leads to an internal address",
             Self::OverrideUsed => "this denial was already overridden once",
             Self::NoOverride => "the contract has no override for this gate",
+            Self::DenialForgeable => "the id of the decision may be what the denial was read from",
             Self::OperatorAboveStack => "the operator wraps a governed stack and not the service under it",
         })
     }

@@ -36,7 +36,9 @@
 //! A host that is not on the list; anything but HTTPS; user-info; a URL that two parsers could read differently (white
 //! space, backslashes, percent signs or non-ASCII letters in the host, addresses in decimal, octal or hex); and
 //! `localhost`, loopback, private, link-local and other special addresses, even if they are on the list. A list entry
-//! may be written in Unicode; a URL has to be in Punycode.
+//! may be written in Unicode; a URL has to be in Punycode. It also refuses an argument that is spelled like `webhook_url`
+//! and isn't it, and a tool that is called like `execute_decision` and isn't it, since with the wrong
+//! [`tool_names`](WebhookFilterLayer::tool_names) it might be.
 //!
 //! It does not resolve names. A name on the list that leads to an internal address is the operator's to prevent.
 
@@ -55,8 +57,8 @@ use tower_service::Service;
 
 use crate::{
     Error, ToolNames, ToolRequest,
-    decision::WEBHOOK_URL,
-    error::{InvalidArguments, InvalidReason},
+    decision::{WEBHOOK_URL, has_alias},
+    error::{InvalidArguments, InvalidReason, ToolNotAllowed},
     refusal::Kind,
     request,
 };
@@ -123,16 +125,48 @@ pub struct WebhookFilter<S> {
 }
 
 impl<S> WebhookFilter<S> {
+    /// Wraps `inner`, and allows webhooks at `hosts`; see [`WebhookFilterLayer::new`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn new<I>(inner: S, hosts: I) -> Result<Self, InvalidHost>
+    where
+        I: IntoIterator<Item: AsRef<str>>,
+    {
+        Ok(WebhookFilterLayer::new(hosts)?.layer(inner))
+    }
+
+    /// The layer that applies this middleware.
+    ///
+    /// # Errors
+    ///
+    /// As [`WebhookFilterLayer::new`].
+    pub fn layer<I>(hosts: I) -> Result<WebhookFilterLayer, InvalidHost>
+    where
+        I: IntoIterator<Item: AsRef<str>>,
+    {
+        WebhookFilterLayer::new(hosts)
+    }
+
     inner_service_accessors!();
 
-    fn admit(&self, call: &CallToolRequest) -> Result<(), InvalidReason> {
-        if !self.names.is_execute_decision(&call.params.name) {
+    fn admit(&self, call: &CallToolRequest) -> Result<(), Error> {
+        let name = &*call.params.name;
+        if self.names.is_look_alike(name) {
+            // These names may not be those of the stack, and then it is an execution.
+            return Err(Error::ToolNotAllowed(ToolNotAllowed::new(name)));
+        }
+        if !self.names.is_execute_decision(name) {
             return Ok(());
         }
-        match call.params.arguments.as_ref().and_then(|arguments| arguments.get(WEBHOOK_URL)) {
+        let arguments = call.params.arguments.as_ref();
+        let admitted = match arguments.and_then(|arguments| arguments.get(WEBHOOK_URL)) {
+            _ if arguments.is_some_and(has_alias) => Err(InvalidReason::AmbiguousName),
             Some(Value::String(url)) => self.hosts.admit(url),
             _ => Err(InvalidReason::WebhookUrlMissing),
-        }
+        };
+        admitted.map_err(|reason| Error::InvalidArguments(InvalidArguments::new(reason)))
     }
 }
 
@@ -151,10 +185,9 @@ where
 
     fn call(&mut self, request: ToolRequest) -> Self::Future {
         if let ToolRequest::Call(call) = &request
-            && let Err(reason) = self.admit(call)
+            && let Err(refusal) = self.admit(call)
         {
             request::discard(request);
-            let refusal = Error::InvalidArguments(InvalidArguments::new(reason));
             return ResponseFuture { kind: Kind::rejected(refusal.into()) };
         }
         ResponseFuture { kind: Kind::Inner(self.inner.call(request)) }

@@ -1,48 +1,24 @@
 //! `WebhookFilter` against the tricks by which a URL says one host and leads to another.
 
 use rmcp::object;
+use serde_json::Value;
 use tower::{ServiceBuilder, ServiceExt as _};
-use tower_algenta::{BoxError, Error, ToolNames, ToolRequest, WebhookFilterLayer, error::InvalidReason};
+use tower_algenta::{BoxError, Error, ToolNames, ToolRequest, WebhookFilter, WebhookFilterLayer, error::InvalidReason};
 
-use crate::support::{Received, empty_result, recording};
+use crate::support::{Received, cases, empty_result, recording, text};
 
 use InvalidReason::{
     WebhookAddressInternal as Internal, WebhookHostNotAllowed as NotAllowed, WebhookNotHttps as NotHttps,
     WebhookUrlMalformed as Malformed,
 };
 
-/// On the list are also the addresses that must be refused all the same.
+/// URLs, each with what becomes of it, and the list of hosts that they are judged by. On it are also the addresses that
+/// must be refused all the same.
+const VECTORS: &str = include_str!("../vectors/webhooks.json");
+
 fn layer() -> WebhookFilterLayer {
-    WebhookFilterLayer::new([
-        "hooks.example",
-        "*.corp.example",
-        "bücher.example",
-        "93.184.216.34",
-        "localhost",
-        "*.localhost",
-        "127.0.0.1",
-        "10.0.0.7",
-        "169.254.169.254",
-        "0.0.0.0",
-        "100.64.0.1",
-        "[::1]",
-        "[::ffff:127.0.0.1]",
-        "[fd00::1]",
-        "[fe80::1]",
-        "[::]",
-        "[64:ff9b::7f00:1]",
-        "[2002:7f00:1::]",
-        "[2606:4700::1111]",
-        "172.16.0.1",
-        "192.168.0.1",
-        "198.18.0.1",
-        "224.0.0.1",
-        "255.255.255.255",
-        "[ff02::1]",
-        "[::7f00:1]",
-        "192.0.0.1",
-    ])
-    .unwrap()
+    let vectors: Value = serde_json::from_str(VECTORS).unwrap();
+    WebhookFilterLayer::new(vectors["hosts"].as_array().unwrap().iter().map(|host| host.as_str().unwrap())).unwrap()
 }
 
 /// What the layer says of `url`, and that it called the engine exactly if it admitted it.
@@ -61,108 +37,18 @@ async fn verdict(layer: WebhookFilterLayer, url: &str) -> Result<(), InvalidReas
 
 #[tokio::test]
 async fn every_trick_gets_the_right_answer() {
-    let cases: &[(&str, Result<(), InvalidReason>)] = &[
-        // What is meant to pass.
-        ("https://hooks.example/x", Ok(())),
-        ("https://hooks.example", Ok(())),
-        ("HTTPS://Hooks.Example/X?y=%2e#z", Ok(())),
-        ("https://hooks.example:443/x", Ok(())),
-        ("https://hooks.example:8443/x", Ok(())),
-        ("https://hooks.example./x", Ok(())),
-        ("https://a.corp.example/x", Ok(())),
-        ("https://a.b.corp.example/x", Ok(())),
-        ("https://xn--bcher-kva.example/x", Ok(())),
-        ("https://93.184.216.34/x", Ok(())),
-        ("https://[2606:4700::1111]/x", Ok(())),
-        ("https://hooks.example/redirect?to=http://127.0.0.1/@evil.example", Ok(())),
-        // Names that only look like those on the list.
-        ("https://evil.example/x", Err(NotAllowed)),
-        ("https://hooks.example.evil.example/x", Err(NotAllowed)),
-        ("https://evilhooks.example/x", Err(NotAllowed)),
-        ("https://corp.example/x", Err(NotAllowed)),
-        ("https://evilcorp.example/x", Err(NotAllowed)),
-        ("https://.corp.example/x", Err(NotAllowed)),
-        ("https://xn--bcher-kva.example.evil/x", Err(NotAllowed)),
-        ("https://93.184.216.35/x", Err(NotAllowed)),
-        ("https://evil.example/hooks.example", Err(NotAllowed)),
-        ("https://evil.example?hooks.example", Err(NotAllowed)),
-        ("https://evil.example#@hooks.example", Err(NotAllowed)),
-        // User-info, and what parsers take for it.
-        ("https://hooks.example@evil.example/x", Err(Malformed)),
-        ("https://user:pass@hooks.example/x", Err(Malformed)),
-        ("https://@hooks.example/x", Err(Malformed)),
-        ("https://evil.example\\@hooks.example/x", Err(Malformed)),
-        ("https://hooks.example\\.evil.example/x", Err(Malformed)),
-        ("https:\\\\hooks.example/x", Err(Malformed)),
-        // White space, controls and percent signs.
-        (" https://hooks.example/x", Err(Malformed)),
-        ("https://hooks.example/x\n", Err(Malformed)),
-        ("https://hooks\t.example/x", Err(Malformed)),
-        ("ht\ntps://hooks.example/x", Err(Malformed)),
-        ("https://hooks.example%2eevil.example/x", Err(Malformed)),
-        ("https://%68ooks.example/x", Err(Malformed)),
-        ("https://hooks.example\0.evil.example/x", Err(Malformed)),
-        // Names outside ASCII: parsers map them differently.
-        ("https://bücher.example/x", Err(Malformed)),
-        ("https://ｈooks.example/x", Err(Malformed)),
-        ("https://hooks。example/x", Err(Malformed)),
-        ("https://ⓗooks.example/x", Err(Malformed)),
-        // Odd forms.
-        ("https:hooks.example/x", Err(Malformed)),
-        ("https:/hooks.example/x", Err(Malformed)),
-        ("https:///hooks.example/x", Err(Malformed)),
-        ("https://hooks.example:/x", Err(Malformed)),
-        ("https://hooks.example:99999/x", Err(Malformed)),
-        ("https://hooks.example:0443/x", Err(Malformed)),
-        ("//hooks.example/x", Err(Malformed)),
-        ("hooks.example/x", Err(Malformed)),
-        ("", Err(Malformed)),
-        ("https://", Err(Malformed)),
-        // Other schemes.
-        ("http://hooks.example/x", Err(NotHttps)),
-        ("ftp://hooks.example/x", Err(NotHttps)),
-        ("file://hooks.example/etc/passwd", Err(NotHttps)),
-        ("gopher://hooks.example/x", Err(NotHttps)),
-        ("javascript://hooks.example/%0aalert(1)", Err(NotHttps)),
-        ("data:text/plain,x", Err(Malformed)),
-        // Addresses in other spellings.
-        ("https://2130706433/x", Err(Malformed)),
-        ("https://0x7f000001/x", Err(Malformed)),
-        ("https://0177.0.0.1/x", Err(Malformed)),
-        ("https://127.1/x", Err(Malformed)),
-        ("https://127.0.0.1./x", Err(Malformed)),
-        ("https://93.184.55330/x", Err(Malformed)),
-        ("https://[0:0:0:0:0:0:0:1]/x", Err(Malformed)),
-        ("https://[::ffff:127.0.0.1]/x", Err(Malformed)),
-        ("https://[fe80::1%25eth0]/x", Err(Malformed)),
-        // Internal addresses, though they are on the list.
-        ("https://localhost/x", Err(Internal)),
-        ("https://LOCALHOST./x", Err(Internal)),
-        ("https://a.localhost/x", Err(Internal)),
-        ("https://127.0.0.1/x", Err(Internal)),
-        ("https://10.0.0.7/x", Err(Internal)),
-        ("https://172.16.0.1/x", Err(Internal)),
-        ("https://192.168.0.1/x", Err(Internal)),
-        ("https://169.254.169.254/latest/meta-data", Err(Internal)),
-        ("https://0.0.0.0/x", Err(Internal)),
-        ("https://100.64.0.1/x", Err(Internal)),
-        ("https://192.0.0.1/x", Err(Internal)),
-        ("https://198.18.0.1/x", Err(Internal)),
-        ("https://224.0.0.1/x", Err(Internal)),
-        ("https://255.255.255.255/x", Err(Internal)),
-        ("https://[::1]/x", Err(Internal)),
-        ("https://[::]/x", Err(Internal)),
-        ("https://[::ffff:7f00:1]/x", Err(Internal)),
-        ("https://[::7f00:1]/x", Err(Internal)),
-        ("https://[fd00::1]/x", Err(Internal)),
-        ("https://[fe80::1]/x", Err(Internal)),
-        ("https://[ff02::1]/x", Err(Internal)),
-        ("https://[64:ff9b::7f00:1]/x", Err(Internal)),
-        ("https://[2002:7f00:1::]/x", Err(Internal)),
-    ];
-    assert_eq!(cases.len(), 88);
-    for (url, expected) in cases {
-        assert_eq!(verdict(layer(), url).await, *expected, "{url:?}");
+    let cases = cases(VECTORS);
+    assert_eq!(cases.len(), 89);
+    for case in &cases {
+        let expected = match text(case, "expected") {
+            "admitted" => Ok(()),
+            "host_not_allowed" => Err(NotAllowed),
+            "internal" => Err(Internal),
+            "malformed" => Err(Malformed),
+            "not_https" => Err(NotHttps),
+            other => panic!("nothing ends in {other}"),
+        };
+        assert_eq!(verdict(layer(), text(case, "url")).await, expected, "{case}");
     }
 }
 
@@ -225,6 +111,37 @@ async fn it_judges_executions_alone_and_wants_a_url() {
         assert!(call("eu__execute_decision", arguments).await.is_err());
     }
     assert_eq!(received.len(), 2);
+}
+
+/// Where the filter stands above flat names, or the prefix was forgotten, an execution has another name.
+#[tokio::test]
+async fn what_may_be_an_execution_under_another_name_is_refused() {
+    let received = Received::default();
+    let engine = recording(&received, |_: &ToolRequest| Ok(empty_result()));
+    let service = ServiceBuilder::new().layer(layer()).service(engine);
+    for name in ["algenta_execute_decision", "eu__execute_decision", "Execute_Decision", "execute-decision"] {
+        let call = ToolRequest::call(name, object!({"decision_id": "d", "webhook_url": "https://evil.example"}));
+        let error = Error::from(service.clone().oneshot(call).await.unwrap_err());
+        assert!(matches!(error, Error::ToolNotAllowed(_)), "{name}: {error:?}");
+    }
+    assert_eq!(received.len(), 0);
+    assert!(service.oneshot(ToolRequest::call("execute_decision_log", object!({}))).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_second_spelling_of_the_url_is_refused() {
+    let received = Received::default();
+    let engine = recording(&received, |_: &ToolRequest| Ok(empty_result()));
+    let service = WebhookFilter::new(engine, ["hooks.example"]).unwrap();
+    for alias in ["webhookUrl", "WEBHOOK_URL", "webhoo\u{212a}_url", "Webhook-URL"] {
+        for url in ["https://evil.example/x", "https://hooks.example/x"] {
+            let mut arguments = object!({"decision_id": "d", "webhook_url": "https://hooks.example/x"});
+            arguments.insert(alias.to_owned(), url.into());
+            let error = service.clone().oneshot(ToolRequest::call("execute_decision", arguments)).await.unwrap_err();
+            assert!(error.to_string().contains("is spelled like"), "{alias}: {error}");
+        }
+    }
+    assert_eq!(received.len(), 0);
 }
 
 #[test]

@@ -47,7 +47,11 @@ pub(crate) fn well_formed(arguments: &Value) -> bool {
         let outlaw = |c: char| "/\\?#%".contains(c) || c.is_control();
         !id.is_empty() && id != "." && id != ".." && id.len() <= 256 && !id.chars().any(outlaw)
     });
-    one_segment && arguments["webhook_url"].is_string()
+    let is_alias = |key: &String| {
+        !["decision_id", "webhook_url"].contains(&key.as_str())
+            && ["decisionid", "webhookurl"].contains(&canonical(key).as_str())
+    };
+    one_segment && arguments["webhook_url"].is_string() && !arguments.as_object().unwrap().keys().any(is_alias)
 }
 
 /// Bytes of a text beyond which nobody reads it.
