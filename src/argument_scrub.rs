@@ -1,6 +1,7 @@
 //! Strips never-model-facing fields from the arguments that a call forwards.
 //!
-//! It touches the arguments and the `_meta` of calls, of every tool. Lists and all responses pass as they are.
+//! It touches the arguments, the `_meta` and the `inputResponses` of calls, of every tool. Lists and all responses pass as
+//! they are.
 //!
 //! # Example
 //!
@@ -26,7 +27,7 @@
 //!
 //! # What it refuses
 //!
-//! Arguments that nest more than 128 containers; text that only a laxer JSON parser reads and that seems to carry a
+//! Arguments, `_meta` and `inputResponses` that nest more than 128 containers; text that only a laxer JSON parser reads and that seems to carry a
 //! hidden field; `input_responses` and `request_state` on `execute_decision`, which could carry an approval; and what
 //! [`Nested::Refuse`](crate::Nested::Refuse) and [`OnHidden::Refuse`](crate::OnHidden::Refuse) say.
 
@@ -131,6 +132,9 @@ impl<S> ArgumentScrub<S> {
             }
         });
         scrubbed?;
+        if let Some(responses) = &mut request.params.input_responses {
+            self.fields.scrub_responses(responses, &mut stripped)?;
+        }
         if !stripped.is_empty() {
             events::stripped(&request.params.name, &stripped);
             if let Some(slot) = request.extensions.get::<StrippedSlot>() {

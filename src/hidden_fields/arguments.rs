@@ -1,9 +1,9 @@
-//! Removes hidden fields from a call's arguments and from its `_meta`.
+//! Removes hidden fields from a call's arguments, from its `_meta`, and from what it answers to an engine's questions.
 //!
 //! A clean call is only looked at: no allocation, no write. The depth is limited on the way, so that nothing after this
 //! recurses without a bound.
 
-use rmcp::model::JsonObject;
+use rmcp::model::{InputResponses, JsonObject};
 use serde_json::Value;
 
 use super::{
@@ -133,6 +133,31 @@ impl HiddenFields {
                 return Err(InvalidArguments::new(InvalidReason::HiddenField));
             }
             self.strip_object(meta, Keys::Meta, &mut "/_meta".to_owned(), stripped);
+        }
+        Ok(())
+    }
+
+    /// Removes the hidden fields from what a call answers to an engine's questions, at any depth, in every tool.
+    pub(crate) fn scrub_responses(
+        &self,
+        responses: &mut InputResponses,
+        stripped: &mut Stripped,
+    ) -> Result<(), InvalidArguments> {
+        let mut look = Look::Clean;
+        for response in responses.values() {
+            if self.look(response, Keys::Hidden, DEPTH_LIMIT - 1)? == Look::Dirty {
+                look = Look::Dirty;
+            }
+        }
+        if look == Look::Dirty {
+            if self.on_hidden == OnHidden::Refuse {
+                return Err(InvalidArguments::new(InvalidReason::HiddenField));
+            }
+            for (question, response) in responses {
+                let mut path = "/inputResponses".to_owned();
+                push_segment(&mut path, question);
+                self.strip(response, Keys::Hidden, &mut path, stripped);
+            }
         }
         Ok(())
     }

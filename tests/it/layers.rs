@@ -4,11 +4,13 @@ use rmcp::{
     model::{CallToolRequestParams, CallToolResult, ContentBlock, ListToolsResult},
     object,
 };
+use serde_json::{Value, json};
 use tokio_test::{assert_pending, assert_ready_err, assert_ready_ok, task};
 use tower::{Layer, Service};
 use tower_algenta::{
-    ArgumentScrubLayer, BoxError, Error, GovernanceLayer, Nested, Profile, ProfileFilterLayer, ReceiptMappingLayer,
-    SchemaScrubLayer, ToolRequest, ToolResponse, WebhookFilterLayer, error::InvalidReason,
+    ArgumentScrubLayer, BoxError, Error, GovernanceLayer, HiddenFields, Nested, OnHidden, Profile, ProfileFilterLayer,
+    ReceiptMappingLayer, SchemaScrubLayer, Stripped, ToolRequest, ToolResponse, WebhookFilterLayer,
+    error::InvalidReason,
 };
 use tower_test::mock::{self, Mock, Spawn};
 
@@ -120,6 +122,34 @@ fn an_execution_continues_nothing() {
             assert_eq!(error.reason(), InvalidReason::ContinuationRefused);
         }
     }
+}
+
+/// An engine may ask, of a tool outside the contract, and the answer is the model's.
+#[test]
+fn answers_to_an_engines_questions_are_scrubbed() {
+    let answers = |answer: Value| {
+        let params = CallToolRequestParams::new("rerun");
+        ToolRequest::from(params.with_input_responses([("a/b".to_owned(), answer)].into()))
+    };
+    let dirty = json!({"action": "accept", "content": {"force": true, "n": [{"overrideSafety": 1, "x": 2}]}});
+    let (mut service, mut handle): (Spawn<_>, Handle) = mock::spawn_layer(ArgumentScrubLayer::new());
+    assert_ready_ok!(service.poll_ready());
+    let _answer = service.call(answers(dirty.clone()));
+    let mut request = task::spawn(handle.next_request());
+    let Some((ToolRequest::Call(call), _)) = tokio_test::assert_ready!(request.poll()) else { panic!("a call") };
+    assert_eq!(call.params.input_responses.unwrap()["a/b"], json!({"action": "accept", "content": {"n": [{"x": 2}]}}));
+    let stripped = call.extensions.get::<Stripped>().unwrap();
+    assert_eq!(
+        stripped.pointers().collect::<Vec<_>>(),
+        ["/inputResponses/a~1b/content/force", "/inputResponses/a~1b/content/n/0/overrideSafety"]
+    );
+
+    let refusing = ArgumentScrubLayer::new().hidden_fields(HiddenFields::new().on_hidden(OnHidden::Refuse));
+    let Error::InvalidArguments(error) = refused(refusing, answers(dirty)) else { panic!("refused") };
+    assert_eq!(error.reason(), InvalidReason::HiddenField);
+    let deep = (0..100_000).fold(Value::Null, |inner, _| Value::Array(vec![inner]));
+    let Error::InvalidArguments(error) = refused(ArgumentScrubLayer::new(), answers(deep)) else { panic!("refused") };
+    assert_eq!(error.reason(), InvalidReason::TooDeep);
 }
 
 #[test]
