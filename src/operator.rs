@@ -37,7 +37,7 @@
 //! # }
 //! ```
 
-use std::{fmt, future::poll_fn, pin::pin, task::Poll, time::Duration};
+use std::{error, fmt, future::poll_fn, pin::pin, task::Poll, time::Duration};
 
 use tower_service::Service;
 
@@ -85,6 +85,18 @@ impl<S> Operator<S> {
         self
     }
 
+    /// Sets whether a receipt that reports a safety override which nobody granted is a failure. Otherwise it is an event.
+    #[must_use]
+    pub const fn strict(mut self, strict: bool) -> Self {
+        self.rules.strict = strict;
+        self
+    }
+
+    pub(crate) const fn rules(mut self, rules: Rules) -> Self {
+        self.rules = rules;
+        self
+    }
+
     /// Records every repeat, also one that is refused, as `audit` records what goes through a stack: to its sink, and
     /// refused while that [is failing](crate::audit::OnSinkFailure). The record names the switches that were granted.
     ///
@@ -120,7 +132,8 @@ impl<S> Operator<S> {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidArguments`] if the denial was used, or the contract has no override for its gate; otherwise as a
+    /// [`Error::InvalidArguments`] if the denial was used, the contract has no override for its gate, or the decision's id
+    /// holds a brace, so that the denial may have been read from a quotation of it; otherwise as a
     /// governed call, and [`Error::Rejected`] for a 4xx.
     pub async fn override_denial(&self, denial: &Denial) -> Result<ExecutionReceipt, Error>
     where
@@ -133,6 +146,7 @@ impl<S> Operator<S> {
         let begin = |audit: &Repeats| audit.begin(denial, granted.unwrap_or_default(), self.caller.clone());
         let mut repeated = self.audit.as_ref().map(begin);
         let outcome = match granted {
+            Some(_) if denial.decision().id_may_read_as_json() => Err(refused(InvalidReason::DenialForgeable)),
             Some(granted) => self.repeat(denial, granted, repeated.as_mut()).await,
             None => Err(refused(InvalidReason::NoOverride)),
         };
@@ -165,7 +179,7 @@ impl<S> Operator<S> {
         let mut inner = self.inner.clone();
         let ready = poll_fn(|cx| match inner.poll_ready(cx) {
             Poll::Ready(ready) => Poll::Ready(ready.map_err(|error| not_ready(error.into()))),
-            Poll::Pending => governed.as_mut().poll_deadline(cx).map(|late| Err(Error::NotSent(Box::new(late)))),
+            Poll::Pending => governed.as_mut().poll_deadline(cx).map(|_| Err(Error::NotSent(Box::new(NotReady(()))))),
         });
         ready.await?;
         self.audit.as_ref().map_or(Ok(()), Repeats::check)?;
@@ -187,7 +201,8 @@ impl<S> Operator<S> {
         })
         .await?;
         let outcome = governed.execution(answer);
-        if let Err(Error::ToolNotAllowed(_) | Error::InvalidArguments(_) | Error::NotSent(_)) = outcome {
+        let failure = outcome.as_ref().err().map(Error::typed);
+        if let Some(Error::ToolNotAllowed(_) | Error::InvalidArguments(_) | Error::NotSent(_)) = failure {
             // Refused by a layer below, or without a connection: it never left.
             denial.release();
         }
@@ -198,6 +213,18 @@ impl<S> Operator<S> {
 const fn refused(reason: InvalidReason) -> Error {
     Error::InvalidArguments(InvalidArguments::new(reason))
 }
+
+/// The service was not ready before the deadline.
+#[derive(Debug)]
+struct NotReady(());
+
+impl fmt::Display for NotReady {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the service was not ready before the deadline")
+    }
+}
+
+impl error::Error for NotReady {}
 
 /// Marks an operator's request, so that a governed stack refuses it instead of stripping what the operator granted.
 #[derive(Clone, Copy, Debug)]

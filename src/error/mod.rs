@@ -34,7 +34,7 @@ pub enum Error {
     InvalidArguments(InvalidArguments),
     /// A policy gate said no. Nothing was executed.
     Denied(Box<Denial>),
-    /// The engine answered an execution with something that is no receipt.
+    /// The engine answered an execution with something that is no receipt. It may have run all the same.
     ExecutionFailed(Box<ExecutionFailed>),
     /// The execution may have run. Never repeat it blindly.
     OutcomeUnknown(Box<OutcomeUnknown>),
@@ -84,7 +84,7 @@ impl Error {
     }
 
     /// This error, or the one that says more inside [`Error::Upstream`]: a user's own error type may hold it.
-    fn typed(&self) -> &Self {
+    pub(crate) fn typed(&self) -> &Self {
         match self {
             Self::Upstream(_) => Self::find(self).unwrap_or(self),
             typed => typed,

@@ -9,7 +9,8 @@ use tower_service::Service;
 use super::{BoxToolService, Toolset};
 use crate::{
     BoxError, Error, GovernanceLayer, HiddenFields, Operator, Profile, ToolNames, ToolPolicy, ToolRequest,
-    ToolResponse, receipt_mapping::OnToolError,
+    ToolResponse,
+    receipt_mapping::{OnToolError, Rules},
 };
 #[cfg(feature = "client")]
 use crate::{Endpoint, EngineClient};
@@ -23,8 +24,9 @@ pub struct ToolsetBuilder<T = WithoutTarget, P = Profile> {
     target: T,
     governance: GovernanceLayer<P>,
     names: ToolNames,
-    // For the operator, whose repeat is scrubbed like the call.
+    // For the operator, whose repeat is scrubbed and judged like the call.
     fields: HiddenFields,
+    rules: Rules,
 }
 
 /// Nothing to govern yet.
@@ -47,6 +49,7 @@ impl ToolsetBuilder {
             governance: GovernanceLayer::new(Profile::Observe),
             names: ToolNames::bare(),
             fields: HiddenFields::new(),
+            rules: Rules::new(),
         }
     }
 }
@@ -68,6 +71,7 @@ impl<T> ToolsetBuilder<T> {
             governance: self.governance.policy(policy),
             names: self.names,
             fields: self.fields,
+            rules: self.rules,
         }
     }
 }
@@ -90,6 +94,7 @@ impl<T, P: ToolPolicy> ToolsetBuilder<T, P> {
     /// Sets how long an execution may take before its outcome counts as unknown. Needs a tokio runtime with time.
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.governance = self.governance.deadline(deadline);
+        self.rules.deadline = Some(deadline);
         self
     }
 
@@ -102,6 +107,7 @@ impl<T, P: ToolPolicy> ToolsetBuilder<T, P> {
     /// Sets whether a receipt that reports a safety override which nobody made is a failure. Otherwise it is an event.
     pub fn strict(mut self, strict: bool) -> Self {
         self.governance = self.governance.strict(strict);
+        self.rules.strict = strict;
         self
     }
 }
@@ -119,7 +125,13 @@ impl<P: ToolPolicy> ToolsetBuilder<WithoutTarget, P> {
     }
 
     fn target<T>(self, target: T) -> ToolsetBuilder<T, P> {
-        ToolsetBuilder { target, governance: self.governance, names: self.names, fields: self.fields }
+        ToolsetBuilder {
+            target,
+            governance: self.governance,
+            names: self.names,
+            fields: self.fields,
+            rules: self.rules,
+        }
     }
 }
 
@@ -154,7 +166,7 @@ where
     /// The toolset, and beside it what a human needs to release a denied call.
     pub fn build_with_operator(self) -> (Toolset, Operator<S>) {
         let toolset = self.govern(self.target.0.clone());
-        (toolset, Operator::new(self.target.0).hidden_fields(self.fields))
+        (toolset, Operator::new(self.target.0).hidden_fields(self.fields).rules(self.rules))
     }
 }
 
@@ -181,7 +193,7 @@ where
         let client = EngineClient::connect(self.target.0.clone()).await?;
         let mut toolset = self.govern(client.clone());
         toolset.connection = Some(std::sync::Arc::new(client.clone()));
-        Ok((toolset, Operator::new(client).hidden_fields(self.fields)))
+        Ok((toolset, Operator::new(client).hidden_fields(self.fields).rules(self.rules)))
     }
 }
 
