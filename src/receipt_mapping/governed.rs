@@ -102,7 +102,9 @@ impl Governed {
     {
         match answer {
             Ok(ToolResponse::Call(outcome)) => {
-                self.settle_response(outcome.into_response()).map(ToolResponse::Call).map_err(E::from)
+                // A layer below has told of what it found.
+                let is_told = outcome.receipt().is_some();
+                self.settle_response(outcome.into_response(), is_told).map(ToolResponse::Call).map_err(E::from)
             }
             Ok(ToolResponse::List(_)) => Err(unknown(OutcomeUnknown::new(UnknownReason::UnexpectedResponse)).into()),
             Err(error) => Err(self.settle_error(error)),
@@ -124,10 +126,12 @@ impl Governed {
         })
     }
 
-    fn settle_response(&self, mut response: CallToolResponse) -> Result<CallOutcome, Error> {
+    fn settle_response(&self, mut response: CallToolResponse, is_told: bool) -> Result<CallOutcome, Error> {
         match outcome::judge(&response, &self.decision, &self.echoes) {
             Verdict::Receipt(receipt) if receipt.safety_overridden() && !self.granted.overrides_safety() => {
-                events::safety_overridden();
+                if !is_told {
+                    events::safety_overridden();
+                }
                 if self.rules.strict {
                     let failure = ExecutionFailed::new(FailureReason::SafetyOverridden).with_receipt(receipt);
                     return Err(failed(failure.with_response(response)));

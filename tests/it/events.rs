@@ -10,8 +10,9 @@ use rmcp::{
 use serde_json::{Value, json};
 use tower::{Layer, Service, ServiceExt as _};
 use tower_algenta::{
-    ArgumentScrubLayer, AuditLayer, BoxError, Error, FlatNamesLayer, GovernanceLayer, HiddenFields, OnHidden, Operator,
-    Profile, ProfileFilterLayer, ReceiptMappingLayer, SchemaScrubLayer, ToolRequest, ToolResponse, audit::JsonLines,
+    ArgumentScrubLayer, AuditLayer, BoxError, Error, ExecuteDecision, FlatNamesLayer, GovernanceLayer, HiddenFields,
+    OnHidden, Operator, Profile, ProfileFilterLayer, ReceiptMappingLayer, SchemaScrubLayer, ToolRequest, ToolResponse,
+    Toolset, audit::JsonLines,
 };
 
 use crate::{
@@ -164,6 +165,22 @@ fn a_safety_override_that_an_operator_made_is_none() {
         });
         assert_eq!(events, expected, "{gate}");
     }
+}
+
+/// A toolset looks at what the stack under it has judged once more, and says nothing twice.
+#[test]
+fn a_safety_override_under_a_toolset_is_one_event() {
+    let received = Received::default();
+    let engine = recording(&received, |_: &ToolRequest| Ok(said(&receipt(Some(true))).into()));
+    let tools = || Toolset::builder().profile(Profile::Execute).service(engine.clone()).build();
+    let decision = ExecuteDecision::new("d", "w").unwrap();
+    let called = decision.to_arguments();
+    assert_eq!(Heard::during(|| drop(block_on(tools().execute(decision)))), [OVERRIDDEN]);
+    assert_eq!(Heard::during(|| drop(block_on(tools().call("execute_decision", called)))), [OVERRIDDEN]);
+    // Over a stack of the user's that judges nothing, it is the toolset's to say.
+    let ungoverned = Toolset::from_governed_stack(engine);
+    let decision = ExecuteDecision::new("d", "w").unwrap();
+    assert_eq!(Heard::during(|| drop(block_on(ungoverned.execute(decision)))), [OVERRIDDEN]);
 }
 
 /// Has no room for anything.
