@@ -125,8 +125,13 @@ impl<W: Write> State<W> {
 
 impl<W: Write + Send> AuditSink for JsonLines<W> {
     fn record(&self, record: &AuditRecord) {
-        let written = self.shared.state.lock().unwrap_or_else(PoisonError::into_inner).write(record);
-        self.shared.is_failing.store(written.is_err(), Ordering::Release);
+        let written = {
+            let mut state = self.shared.state.lock().unwrap_or_else(PoisonError::into_inner);
+            let written = state.write(record);
+            // Before the next one writes, or an old success could hide a new failure.
+            self.shared.is_failing.store(written.is_err(), Ordering::Release);
+            written
+        };
         if let Err(error) = written {
             let failures = self.shared.failures.fetch_add(1, Ordering::Relaxed) + 1;
             events::audit_record_lost(&error, failures);

@@ -19,7 +19,7 @@ const STRIPPED: &str = "algenta.stripped_fields";
 /// | `algenta.stripped_fields` | counter | `gen_ai.tool.name` |
 ///
 /// Labels that don't apply are left out. A model chooses the names that it calls, so a tool outside the contract is
-/// `_OTHER`, and the number of series is bounded. OpenTelemetry advises these bounds for the histogram, which are the
+/// `_OTHER`, like an engine's error code that JSON-RPC does not reserve, and the number of series is bounded. OpenTelemetry advises these bounds for the histogram, which are the
 /// recorder's to set: 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300.
 ///
 /// The facade, and not OpenTelemetry's API: that one is lighter by one crate, but since both were at 0.21 it has had
@@ -51,12 +51,20 @@ fn labels<const N: usize>(all: [(&'static str, Option<Cow<'static, str>>); N]) -
     all.into_iter().filter_map(|(name, value)| Some(Label::new(name, value?))).collect()
 }
 
+/// A type of error among a bounded number: an engine may send any code, of which JSON-RPC reserves 769.
+fn bounded(code: Option<i32>, error: &str) -> Cow<'static, str> {
+    match code {
+        Some(code) if !(-32768..=-32000).contains(&code) => OTHER.into(),
+        _ => error.to_owned().into(),
+    }
+}
+
 impl AuditSink for Metrics {
     fn record(&self, record: &AuditRecord) {
         let method = || ("mcp.method.name", Some(record.method().into()));
         let tool = || ("gen_ai.tool.name", record.tool().map(|_| record.contract_tool().unwrap_or(OTHER).into()));
         let operation = ("gen_ai.operation.name", record.operation().map(Cow::from));
-        let error = ("error.type", record.error_type().map(|error| error.to_owned().into()));
+        let error = ("error.type", record.error_type().map(|error| bounded(record.status_code(), error)));
         histogram!(DURATION, labels([method(), tool(), operation, error])).record(record.duration());
 
         let outcome = ("algenta.outcome", Some(record.outcome().as_str().into()));

@@ -57,7 +57,7 @@
 //! | `rpc.response.status_code` | the code of the engine's JSON-RPC error |
 //! | `algenta.reason` | what a refusal or a failure says of itself; never the engine's words |
 //! | `algenta.gate` | the gate that denied; `_OTHER` for one that the contract does not name |
-//! | `algenta.may_have_run` | `true` if nobody knows whether an execution ran |
+//! | `algenta.may_have_run` | `true` if an execution may have run that has no receipt: look at the decision before it is repeated |
 //! | `mcp.client.operation.duration` | seconds |
 //! | `algenta.stripped` | JSON pointers to the hidden fields that were removed, at most 64 |
 //! | `algenta.stripped.count` | how many there were |

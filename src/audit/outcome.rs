@@ -5,7 +5,10 @@ use std::{borrow::Cow, error, fmt};
 use rmcp::model::ErrorData;
 use serde::Serialize;
 
-use crate::{CallOutcome, Error, ExecutionReceipt, ToolResponse, error::links};
+use crate::{
+    CallOutcome, Error, ExecutionReceipt, ToolResponse,
+    error::{FailureReason, links},
+};
 
 /// What OpenTelemetry writes for a value that is none of those that are listed.
 pub(super) const OTHER: &str = "_OTHER";
@@ -70,16 +73,27 @@ pub(super) struct Ended<'a> {
     pub(super) code: Option<i32>,
     pub(super) reason: Option<String>,
     pub(super) gate: Option<&'static str>,
+    /// Whether an execution may have run that has no receipt.
+    pub(super) may_have_run: bool,
     pub(super) receipt: Option<&'a ExecutionReceipt>,
 }
 
 impl Ended<'_> {
     const fn well() -> Self {
-        Self { outcome: Outcome::Allowed, error_type: None, code: None, reason: None, gate: None, receipt: None }
+        Self {
+            outcome: Outcome::Allowed,
+            error_type: None,
+            code: None,
+            reason: None,
+            gate: None,
+            may_have_run: false,
+            receipt: None,
+        }
     }
 
     fn badly(outcome: Outcome, error_type: impl Into<Cow<'static, str>>) -> Self {
-        Self { outcome, error_type: Some(error_type.into()), ..Self::well() }
+        let may_have_run = matches!(outcome, Outcome::Unknown);
+        Self { outcome, error_type: Some(error_type.into()), may_have_run, ..Self::well() }
     }
 }
 
@@ -134,7 +148,11 @@ impl Asked {
             Some(Error::Denied(denial)) => {
                 Ended { gate: Some(denial.gate().known().unwrap_or(OTHER)), ..Ended::badly(Outcome::Denied, kind) }
             }
-            Some(Error::ExecutionFailed(failure)) => because(Outcome::Failed, &failure.reason()),
+            Some(Error::ExecutionFailed(failure)) => {
+                // A 4xx tells that nothing ran; any other answer tells nothing.
+                let may_have_run = failure.reason() != FailureReason::ToolError;
+                Ended { may_have_run, ..because(Outcome::Failed, &failure.reason()) }
+            }
             Some(Error::OutcomeUnknown(unknown)) => because(Outcome::Unknown, &unknown.reason()),
             Some(Error::Rejected(_) | Error::NotSent(_)) => Ended::badly(Outcome::Failed, kind),
             Some(Error::UnexpectedResponse(_)) => Ended::badly(self.unsure(), kind),

@@ -159,13 +159,13 @@ impl AuditRecord {
     }
 
     pub(super) fn end(&mut self, ended: Ended<'_>) {
-        let Ended { outcome, error_type, code, reason, gate, receipt } = ended;
+        let Ended { outcome, error_type, code, reason, gate, may_have_run, receipt } = ended;
         self.outcome = outcome;
         self.error_type = error_type;
         self.code = code;
         self.reason = reason.map(String::into_boxed_str);
         self.gate = gate;
-        self.may_have_run = outcome == Outcome::Unknown;
+        self.may_have_run = may_have_run;
         if let Some(receipt) = receipt {
             self.executed(receipt);
         }
@@ -258,7 +258,7 @@ impl AuditRecord {
         self.overrides.iter().copied()
     }
 
-    /// Whether nobody knows if an execution ran.
+    /// Whether an execution may have run that has no receipt.
     #[must_use]
     pub const fn may_have_run(&self) -> bool {
         self.may_have_run

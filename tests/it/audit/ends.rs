@@ -90,7 +90,7 @@ async fn each_outcome_makes_one_record() {
             call("execute_decision", execution("decision-malformed-receipt")).await,
             json!({
                 "algenta.outcome": "failed", "error.type": "execution_failed",
-                "algenta.reason": "the answer holds no complete receipt",
+                "algenta.reason": "the answer holds no complete receipt", "algenta.may_have_run": true,
                 "algenta.decision.id": "decision-malformed-receipt"
             })
         );

@@ -133,6 +133,22 @@ fn while_records_are_lost_executions_are_refused() {
     assert_eq!((lines.failures(), writer.lines().len()), (3, 2));
 }
 
+/// Whoever wrote last knows whether records are lost: after a failure, no success that came before it.
+#[test]
+fn threads_agree_on_whether_records_are_lost() {
+    for _ in 0..200 {
+        let writer = Scripted::default();
+        let lines = JsonLines::new(writer.clone());
+        writer.then(&[&[Word::Write(100_000); 20][..], &[Word::Fail; 100]].concat());
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| (0..10).for_each(|_| drop(ask(&AuditLayer::new(lines.clone()), false))));
+            }
+        });
+        assert!(lines.is_failing());
+    }
+}
+
 #[test]
 fn they_go_on_if_so_set() {
     let writer = Scripted::default();

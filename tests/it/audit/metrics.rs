@@ -10,9 +10,9 @@ use metrics::{
     Counter, CounterFn, Gauge, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder, SharedString, Unit,
     with_local_recorder,
 };
-use rmcp::object;
-use tower::{ServiceBuilder, ServiceExt as _};
-use tower_algenta::{AuditLayer, GovernanceLayer, Profile, ToolRequest, audit::Metrics};
+use rmcp::{ErrorData, model::ErrorCode, object};
+use tower::{Layer as _, ServiceBuilder, ServiceExt as _, service_fn};
+use tower_algenta::{AuditLayer, BoxError, GovernanceLayer, Profile, ToolRequest, ToolResponse, audit::Metrics};
 
 use super::HOOK;
 use crate::support::{Received, empty_result, recording};
@@ -92,6 +92,16 @@ fn requests_are_counted_and_timed_under_a_bounded_number_of_names() {
         (0..100).for_each(|count| ask(ToolRequest::call(format!("chosen_by_a_model_{count}"), object!({}))));
         (0..100).for_each(|count| ask(ToolRequest::call(format!("not allowed {count}"), object!({}))));
         ask(ToolRequest::list());
+        // An engine that makes up a code for every call.
+        let failing = service_fn(|request: ToolRequest| {
+            let code = request.tool().and_then(|name| name.strip_prefix("code")?.parse().ok()).unwrap();
+            std::future::ready(Err::<ToolResponse, BoxError>(ErrorData::new(ErrorCode(code), "no", None).into()))
+        });
+        let stack = AuditLayer::new(Metrics::new()).layer(failing);
+        let ask =
+            |code: i32| drop(block_on(stack.clone().oneshot(ToolRequest::call(format!("code{code}"), object!({})))));
+        (1..=50).for_each(ask);
+        ask(-32602);
     });
     let call = "mcp.method.name=tools/call";
     let executes = "gen_ai.operation.name=execute_tool";
@@ -114,6 +124,9 @@ fn requests_are_counted_and_timed_under_a_bounded_number_of_names() {
             ),
             1,
         ),
+        (format!("algenta.requests algenta.outcome=failed gen_ai.tool.name=_OTHER {call}"), 51),
+        (format!("mcp.client.operation.duration error.type=_OTHER {executes} gen_ai.tool.name=_OTHER {call}"), 50),
+        (format!("mcp.client.operation.duration error.type=-32602 {executes} gen_ai.tool.name=_OTHER {call}"), 1),
         ("mcp.client.operation.duration error.type=unexpected_response mcp.method.name=tools/list".to_owned(), 1),
     ];
     assert_eq!(*recorded.0.lock().unwrap(), BTreeMap::from(expected));
