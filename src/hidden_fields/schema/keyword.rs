@@ -19,7 +19,7 @@ pub(super) enum Keyword {
     Dependencies,
     /// `dependentRequired`.
     DependentRequired,
-    /// `required`, and Gemini's `propertyOrdering`: a list of property names.
+    /// `required`, Gemini's `propertyOrdering` and forms' `ui:order`: a list of property names.
     Names,
     /// `propertyNames`.
     PropertyNames,
@@ -59,7 +59,7 @@ pub(super) enum Keyword {
     Enum,
     /// `default`, `examples`: values that show how the tool is used.
     Shown,
-    /// `title`, `description`, `$comment`.
+    /// `title`, `description`, editors' `markdownDescription`, `$comment`.
     Prose,
     /// `$ref`, `$dynamicRef`, `$recursiveRef`.
     Reference,
@@ -78,7 +78,7 @@ impl Keyword {
             "dependentSchemas" => Self::DependentSchemas,
             "dependencies" => Self::Dependencies,
             "dependentRequired" => Self::DependentRequired,
-            "required" | "propertyOrdering" => Self::Names,
+            "required" | "propertyOrdering" | "ui:order" => Self::Names,
             "propertyNames" => Self::PropertyNames,
             "pattern" => Self::Pattern,
             "allOf" | "anyOf" => Self::Branches,
@@ -98,7 +98,7 @@ impl Keyword {
             "const" => Self::Const,
             "enum" => Self::Enum,
             "default" | "examples" | "example" => Self::Shown,
-            "title" | "description" | "$comment" => Self::Prose,
+            "title" | "description" | "markdownDescription" | "$comment" => Self::Prose,
             "$ref" | "$dynamicRef" | "$recursiveRef" => Self::Reference,
             "discriminator" => Self::Discriminator,
             _ => Self::Other,

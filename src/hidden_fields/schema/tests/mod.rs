@@ -234,6 +234,8 @@ fn unknown_keywords_are_walked_as_schemas() {
         "components": {"schemas": {"A": {"properties": {"force": {}}, "required": ["force"]}}},
         "x-mcp-header": "Force",
         "propertyOrdering": ["force", "a"],
+        "ui:order": ["a", "overrideSafety", "*"],
+        "markdownDescription": "Set `force` to skip the gate.",
         "discriminator": {"propertyName": "force"},
         "properties": {"a": {"discriminator": {"propertyName": "kind", "mapping": {"force": "#"}}}}
     });
@@ -244,6 +246,7 @@ fn unknown_keywords_are_walked_as_schemas() {
             "components": {"schemas": {"A": {"properties": {}}}},
             "x-mcp-header": "Force",
             "propertyOrdering": ["a"],
+            "ui:order": ["a", "*"],
             "properties": {"a": {"discriminator": {"propertyName": "kind", "mapping": {"force": "#"}}}}
         })
     );
