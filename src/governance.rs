@@ -154,6 +154,24 @@ pub struct Governance<S, P = Profile> {
     arguments: ArgumentScrub<()>,
 }
 
+impl<S, P: ToolPolicy> Governance<S, P> {
+    /// Governs `inner` by `policy`.
+    pub const fn new(inner: S, policy: P) -> Self {
+        Self {
+            inner,
+            schemas: SchemaScrub::new(()),
+            profile: ProfileFilter::new((), policy),
+            receipts: ReceiptMapping::new(()),
+            arguments: ArgumentScrub::new(()),
+        }
+    }
+
+    /// The layer that applies this middleware.
+    pub const fn layer(policy: P) -> GovernanceLayer<P> {
+        GovernanceLayer::new(policy)
+    }
+}
+
 impl<S, P> Governance<S, P> {
     inner_service_accessors!();
 }
