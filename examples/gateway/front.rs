@@ -92,8 +92,8 @@ impl<S: ServerHandler> Front<S> {
     /// A session's stream of events has no end of its own, and would hold a drain up.
     fn until_it_closes(&self, answer: Answer) -> Answer {
         let mut closes = self.closes.clone();
-        let closed = async move { _ = closes.wait_for(|closes| *closes).await };
-        answer.map(|body| BodyExt::boxed(StreamBody::new(BodyStream::new(body).take_until(Box::pin(closed)))))
+        let end = async move { _ = closes.wait_for(|closes| *closes).await };
+        answer.map(|body| BodyExt::boxed(StreamBody::new(BodyStream::new(body).take_until(Box::pin(end)))))
     }
 
     /// Ready is a gateway whose engine answers, be it that it wants a token.
