@@ -1,4 +1,10 @@
 //! All arguments of up to three keys over six keys, six values and depth two, against the model.
+//!
+//! A value is one of six leaves, or an object or an array of one with up to three keys in it, whose values are leaves. If
+//! that may stand under each of the three keys, there are 10¹³ maps, so two cuts are made, and each is whole: one key holds
+//! anything and the others a leaf, and every key holds anything with up to one key in it. `SMALL_SCOPES=whole` in the
+//! environment asks for all of both: a hundred million cases, some minutes in a release build. Else the cuts are smaller,
+//! as each test says.
 
 use serde_json::{Map, Value, json};
 use tower_algenta::HiddenFields;
@@ -7,25 +13,31 @@ use crate::model::{self, arguments::Object};
 
 const KEYS: [&str; 6] = ["force", "overrideSafety", "metadata", "params", "a", "$serde_json::private::RawValue"];
 
+const TOOLS: [&str; 3] = ["execute_decision", "simulate", "query_batch"];
+
 /// Values that hold no key.
-fn leaves() -> [Value; 6] {
-    [json!(true), Value::Null, json!(1.5), json!("{\"force\":1}"), json!("{\"force\":NaN}"), json!("force")]
+fn leaves() -> Vec<Value> {
+    vec![json!(true), Value::Null, json!(1.5), json!("{\"force\":1}"), json!("{\"force\":NaN}"), json!("force")]
 }
 
-/// Every map of up to `most` of the keys, with every choice of values.
-fn maps(keys: &[&str], most: usize, values: &[Value]) -> Vec<Object> {
-    let Some((first, rest)) = keys.split_first() else { return vec![Map::new()] };
-    let mut maps_without = maps(rest, most, values);
-    if most > 0 {
-        let smaller = maps(rest, most - 1, values);
-        for value in values {
-            maps_without.extend(smaller.iter().cloned().map(|mut map| {
-                map.insert((*first).to_owned(), value.clone());
-                map
-            }));
-        }
+/// Shows `visit` every map of up to `most` of the keys, with every choice of values, `map` included in each.
+fn each_map(keys: &[&str], most: usize, values: &[Value], map: &mut Object, visit: &mut dyn FnMut(&mut Object)) {
+    let Some((key, rest)) = keys.split_first().filter(|_| most > 0) else { return visit(map) };
+    each_map(rest, most, values, map, visit);
+    for value in values {
+        map.insert((*key).to_owned(), value.clone());
+        each_map(rest, most - 1, values, map, visit);
     }
-    maps_without
+    map.remove(*key);
+}
+
+/// Every object of up to `most` keys that hold leaves, and every array of one.
+fn containers(most: usize) -> Vec<Value> {
+    let mut found = Vec::new();
+    each_map(&KEYS, most, &leaves(), &mut Map::new(), &mut |map| {
+        found.extend([Value::Object(map.clone()), json!([map])]);
+    });
+    found
 }
 
 #[track_caller]
@@ -45,36 +57,62 @@ fn compare(fields: &HiddenFields, tool: &str, arguments: &Object) {
     }
 }
 
-/// Flat: six leaves under up to three keys. Nested: one key of the three holds an object or an array with up to one key
-/// in it, which is depth two.
+/// Compares what each tool receives of up to `most` keys with these values. How many maps that were.
+fn compare_all(keys: &[&str], most: usize, values: &[Value], map: &mut Object) -> usize {
+    let fields = HiddenFields::new();
+    let mut maps = 0;
+    each_map(keys, most, values, map, &mut |map| {
+        for tool in TOOLS {
+            compare(&fields, tool, map);
+        }
+        maps += 1;
+    });
+    maps
+}
+
+/// Under one key what has up to `inner` keys; leaves under up to `beside` others.
+fn below_one_key(inner: usize, beside: usize) -> usize {
+    let (leaves, containers) = (leaves(), containers(inner));
+    let mut maps = 0;
+    for key in KEYS {
+        let others: Vec<&str> = KEYS.into_iter().filter(|other| *other != key).collect();
+        for value in &containers {
+            let mut map = Map::from_iter([(key.to_owned(), value.clone())]);
+            maps += compare_all(&others, beside, &leaves, &mut map);
+        }
+    }
+    maps
+}
+
+fn is_whole() -> bool {
+    std::env::var("SMALL_SCOPES").is_ok_and(|scopes| scopes == "whole")
+}
+
 #[test]
 fn all_small_arguments_arrive_as_in_the_model() {
-    let fields = HiddenFields::new();
-    let leaves = leaves();
-    let mut cases = 0;
-    let mut all = maps(&KEYS, 3, &leaves);
-    let inner: Vec<Value> = maps(&KEYS, 1, &leaves)
-        .into_iter()
-        .flat_map(|map| [Value::Object(map.clone()), json!([Value::Object(map)])])
-        .collect();
-    let beside = [json!(true), json!("{\"force\":1}")];
-    for (at, key) in KEYS.iter().enumerate() {
-        let others: Vec<&str> =
-            KEYS.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, key)| *key).collect();
-        for rest in maps(&others, 2, &beside) {
-            for value in &inner {
-                let mut map = rest.clone();
-                map.insert((*key).to_owned(), value.clone());
-                all.push(map);
-            }
-        }
+    let maps = compare_all(&KEYS, 3, &leaves(), &mut Map::new());
+    assert_eq!(maps, 1 + 6 * 6 + 15 * 6_usize.pow(2) + 20 * 6_usize.pow(3));
+}
+
+/// Beside two others that hold leaves, up to three keys are below one, or one if the scope is cut; so are up to three of
+/// them below a key that is alone.
+#[test]
+fn all_small_arguments_below_one_key_arrive_as_in_the_model() {
+    let objects = |most: usize| [1, 1 + 36, 1 + 36 + 540, 1 + 36 + 540 + 4320][most];
+    let beside = [1, 1 + 5 * 6, 1 + 5 * 6 + 10 * 36];
+    let cuts: &[(usize, usize)] = if is_whole() { &[(3, 2)] } else { &[(1, 2), (3, 0)] };
+    for &(inner, others) in cuts {
+        assert_eq!(below_one_key(inner, others), 6 * 2 * objects(inner) * beside[others], "{inner} and {others}");
     }
-    for arguments in &all {
-        for tool in ["execute_decision", "simulate", "query_batch"] {
-            compare(&fields, tool, arguments);
-            cases += 1;
-        }
-    }
-    // 6 keys: 1 + 6·6 + 15·36 + 20·216 flat; 6 · 74 · (1 + 5·2 + 10·4) nested; for three tools.
-    assert_eq!(cases, 3 * (1 + 36 + 540 + 4320 + 6 * 74 * 51));
+}
+
+/// Up to one key is below each of three keys, or of two if the scope is cut; then no arrays are tried.
+#[test]
+fn all_small_arguments_below_every_key_arrive_as_in_the_model() {
+    let mut values = leaves();
+    values.extend(containers(1).into_iter().filter(|value| is_whole() || value.is_object()));
+    let most = if is_whole() { 3 } else { 2 };
+    let maps = compare_all(&KEYS, most, &values, &mut Map::new());
+    let expected = |count: usize| 1 + 6 * count + 15 * count.pow(2);
+    assert_eq!(maps, if is_whole() { expected(80) + 20 * 80_usize.pow(3) } else { expected(43) });
 }
