@@ -151,9 +151,9 @@ fn is_internal_v4(address: Ipv4Addr) -> bool {
 
 fn is_internal_v6(address: Ipv6Addr) -> bool {
     let [first, second, ..] = address.segments();
-    // Addresses that carry an IPv4 one: mapped, compatible, NAT64 and 6to4.
+    // Addresses that carry an IPv4 one: compatible, NAT64 and 6to4.
     let carried = match address.segments() {
-        [0, 0, 0, 0, 0, 0 | 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] | [0x2002, high, low, ..] => {
+        [0, 0, 0, 0, 0, 0, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] | [0x2002, high, low, ..] => {
             let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
             Some(Ipv4Addr::new(a, b, c, d))
         }
@@ -164,6 +164,8 @@ fn is_internal_v6(address: Ipv6Addr) -> bool {
         || address.is_unique_local()
         || address.is_unicast_link_local()
         || address.is_multicast()
+        // No network has mapped addresses: they are a second spelling of others.
+        || address.to_ipv4_mapped().is_some()
         // Deprecated site-local, documentation, Teredo, local-use NAT64.
         || first & 0xffc0 == 0xfec0
         || (first, second) == (0x2001, 0x0db8)

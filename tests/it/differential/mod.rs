@@ -1,6 +1,6 @@
 //! The crate against the model, on cases that nobody thought of.
 //!
-//! Seeded, so that every run sees the same. `DIFFERENTIAL_CASES` sets how many cases each of the six subjects gets:
+//! Seeded, so that every run sees the same. `DIFFERENTIAL_CASES` sets how many cases each subject gets:
 //! 3,000 take a few seconds, 300,000 some minutes.
 
 mod answers;
@@ -8,6 +8,7 @@ mod arguments;
 mod names;
 pub(crate) mod outcomes;
 mod schemas;
+mod webhooks;
 
 use futures::executor::block_on;
 use rmcp::model::CallToolRequestParams;

@@ -11,6 +11,7 @@ pub(crate) mod outcome;
 mod quotes;
 pub(crate) mod schema;
 pub(crate) mod text;
+pub(crate) mod webhooks;
 
 use unicode_normalization::UnicodeNormalization;
 
