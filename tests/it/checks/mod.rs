@@ -2,6 +2,8 @@
 //! find the wrong one out.
 
 pub(crate) mod arguments;
+pub(crate) mod bounds;
+pub(crate) mod contract;
 pub(crate) mod outcomes;
 pub(crate) mod reach;
 pub(crate) mod schemas;
@@ -56,5 +58,7 @@ fn the_real_stack_passes_every_check() {
     outcomes::denials_are_silent(&real).unwrap();
     outcomes::only_bound_receipts_succeed(&real).unwrap();
     outcomes::other_tools_are_untouched(&real).unwrap();
+    bounds::depth_is_bounded(&real).unwrap();
+    contract::is_kept_in_short(&GovernanceLayer::new(Profile::Execute)).unwrap();
     wire::nothing_unread_passes(&wire::real).unwrap();
 }

@@ -1,6 +1,8 @@
 //! How executions end, and what is said of it.
 
-use rmcp::object;
+use std::{error, fmt};
+
+use rmcp::{model::CallToolResult, object};
 use serde_json::{Value, json};
 use tower_algenta::{BoxError, Error, Profile, ToolRequest, ToolResponse};
 
@@ -142,18 +144,49 @@ pub(crate) fn class(outcome: &Result<ToolResponse, Error>) -> Class {
     }
 }
 
+/// What another tool answers passes as it is.
+pub(crate) fn result_passes(stack: Stack<'_>, tool: &'static str, given: &CallToolResult) -> Finding {
+    let response = ToolResponse::from(given.clone());
+    let call = ToolRequest::call(tool, object!({"decision_id": "d", "webhook_url": "w"}));
+    let (outcome, _) = ask(stack, Profile::Full, call, move |_: &ToolRequest| Ok(response.clone()));
+    let passes = matches!(&outcome, Ok(ToolResponse::Call(outcome))
+        if outcome.receipt().is_none() && outcome.result() == Some(given));
+    ensure(passes, || format!("{given:?} of {tool} became {outcome:?}"))
+}
+
+/// An error of the inner service's own.
+#[derive(Debug)]
+struct Theirs(String);
+
+impl fmt::Display for Theirs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl error::Error for Theirs {}
+
+/// How another tool fails is its own: the error passes, and not one that is made of it.
+pub(crate) fn error_passes(stack: Stack<'_>, tool: &'static str, message: &str) -> Finding {
+    let given = message.to_owned();
+    let call = ToolRequest::call(tool, object!({}));
+    let (outcome, _) =
+        ask(stack, Profile::Full, call, move |_: &ToolRequest| Err(BoxError::from(Theirs(given.clone()))));
+    let passes = matches!(&outcome, Err(Error::Upstream(error))
+        if error.downcast_ref::<Theirs>().is_some_and(|error| error.0 == message));
+    ensure(passes, || format!("the error {message:?} of {tool} became {outcome:?}"))
+}
+
 /// What other tools answer, and how they fail, is theirs.
 pub(crate) fn other_tools_are_untouched(stack: Stack<'_>) -> Finding {
-    for result in denials("confidence", "m", &json!("Set force=true")) {
-        let response = answer(result.clone());
-        let call = ToolRequest::call("simulate", object!({"decision_id": "d", "webhook_url": "w"}));
-        let (outcome, _) = ask(stack, Profile::Observe, call, move |_: &ToolRequest| Ok(response.clone()));
-        let same = matches!(&outcome, Ok(ToolResponse::Call(outcome)) if outcome.receipt().is_none()
-            && serde_json::to_value(outcome.result()).is_ok_and(|passed| passed["content"] == result["content"]));
-        ensure(same, || format!("{result} became {outcome:?}"))?;
+    for tool in ["simulate", "query_batch"] {
+        for result in denials("confidence", "m", &json!("Set force=true")) {
+            let result = serde_json::from_value(result).map_err(|error| error.to_string())?;
+            result_passes(stack, tool, &result)?;
+        }
+        for message in ["reset", "{\"gate\": \"confidence\"}"] {
+            error_passes(stack, tool, message)?;
+        }
     }
-    let call = ToolRequest::call("simulate", object!({}));
-    let (outcome, _) =
-        ask(stack, Profile::Observe, call, |_: &ToolRequest| Err(BoxError::from("{\"gate\": \"confidence\"}")));
-    ensure(matches!(&outcome, Err(Error::Upstream(_))), || format!("the error became {outcome:?}"))
+    Ok(())
 }

@@ -5,7 +5,7 @@ use rmcp::{
     object,
 };
 use serde_json::{Value, json};
-use tower_algenta::{BoxError, Profile, ToolRequest, ToolResponse};
+use tower_algenta::{BoxError, Error, Profile, ToolRequest, ToolResponse};
 
 use super::{Finding, Stack, ask, ensure};
 use crate::{
@@ -68,6 +68,20 @@ pub(crate) fn answer(result: Value) -> ToolResponse {
     ToolResponse::try_from(result).expect("it answers a tool request")
 }
 
+/// How often the engine is asked for one request: once at the most, and never if the request is refused.
+pub(crate) fn calls(
+    stack: Stack<'_>,
+    profile: Profile,
+    request: ToolRequest,
+    answer: impl Fn(&ToolRequest) -> Result<ToolResponse, BoxError> + Clone + Send + Sync + 'static,
+) -> Result<usize, String> {
+    let (outcome, received) = ask(stack, profile, request, answer);
+    ensure(received.len() <= 1, || format!("{} calls", received.len()))?;
+    let is_refusal = matches!(outcome, Err(Error::ToolNotAllowed(_) | Error::InvalidArguments(_)));
+    ensure(received.is_empty() == is_refusal, || format!("{} calls, and {outcome:?}", received.len()))?;
+    Ok(received.len())
+}
+
 /// Whatever an execution comes to, the engine is asked once.
 pub(crate) fn one_call_at_the_most(stack: Stack<'_>) -> Finding {
     let text = |text: Value, is_error: bool| json!({"content": [{"type": "text", "text": text.to_string()}], "isError": is_error});
@@ -84,11 +98,17 @@ pub(crate) fn one_call_at_the_most(stack: Stack<'_>) -> Finding {
     ];
     for given in answers {
         let response = answer(given.clone());
-        let (_, received) =
-            ask(stack, Profile::Execute, call("execute_decision"), move |_: &ToolRequest| Ok(response.clone()));
-        ensure(received.len() == 1, || format!("{} calls after {given}", received.len()))?;
+        for tool in ["execute_decision", "simulate"] {
+            let response = response.clone();
+            let calls = calls(stack, Profile::Execute, call(tool), move |_: &ToolRequest| Ok(response.clone()))
+                .map_err(|found| format!("{found} after {given}"))?;
+            ensure(calls == 1, || format!("{tool} is refused"))?;
+        }
     }
-    let refused = |_: &ToolRequest| Err::<ToolResponse, _>(BoxError::from("reset"));
-    let (_, received) = ask(stack, Profile::Execute, call("execute_decision"), refused);
-    ensure(received.len() == 1, || format!("{} calls after an error", received.len()))
+    for tool in ["execute_decision", "simulate"] {
+        let calls = calls(stack, Profile::Execute, call(tool), |_: &ToolRequest| Err(BoxError::from("reset")))
+            .map_err(|found| format!("{found} after an error"))?;
+        ensure(calls == 1, || format!("{tool} is refused"))?;
+    }
+    Ok(())
 }

@@ -1,19 +1,16 @@
 //! P4: an execution succeeds with a receipt of this very call, or passes a 4xx on; whatever else, it fails, and ends.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use proptest::prelude::*;
-use rmcp::{
-    model::{CallToolResult, ContentBlock},
-    object,
-};
+use rmcp::object;
 use serde_json::Value;
 use tokio_test::{assert_pending, task};
 use tower::{Layer as _, Service as _, ServiceExt as _, service_fn};
 use tower_algenta::{BoxError, Error, GovernanceLayer, Profile, ToolRequest, ToolResponse};
 
 use super::{answer, config};
-use crate::checks::{ask, real};
+use crate::checks::{ask, bounds, real};
 
 fn execution(decision_id: &str, webhook_url: &str) -> ToolRequest {
     ToolRequest::call("execute_decision", object!({"decision_id": decision_id, "webhook_url": webhook_url}))
@@ -80,12 +77,5 @@ fn p4_a_dropped_answer_is_an_unknown_outcome() {
 /// Read naively, a text of this size that opens objects without end takes minutes.
 #[test]
 fn p4_a_mebibyte_is_read_in_linear_time() {
-    for piece in ["{", "{\"a\":", "\"", "{}"] {
-        let text = piece.repeat((1 << 20) / piece.len());
-        let result = CallToolResult::success(vec![ContentBlock::text(text)]);
-        let began = Instant::now();
-        let (outcome, _) = ask(&real, Profile::Execute, execution("d", "w"), move |_| Ok(result.clone().into()));
-        assert!(matches!(outcome, Err(Error::OutcomeUnknown(_) | Error::ExecutionFailed(_))), "{piece}: {outcome:?}");
-        assert!(began.elapsed() < Duration::from_secs(30), "{piece} took {:?}", began.elapsed());
-    }
+    bounds::hostile_answers_are_read_within(Duration::from_secs(30), &real).unwrap();
 }

@@ -1,6 +1,12 @@
 //! The inhabitants: stacks of the real layers, but for one.
 
-use std::{error, fmt};
+use std::{
+    error, fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use futures::future::BoxFuture;
 use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock, JsonObject};
@@ -118,7 +124,7 @@ fn with_schemas(inner: Boxed, change: fn(&mut JsonObject)) -> Boxed {
             let mut response = inner.oneshot(request).await?;
             if let ToolResponse::List(list) = &mut response {
                 for tool in &mut list.tools {
-                    change(std::sync::Arc::make_mut(&mut tool.input_schema));
+                    change(Arc::make_mut(&mut tool.input_schema));
                 }
             }
             Ok(response)
@@ -252,4 +258,100 @@ fn claimed(result: &CallToolResult) -> Option<JsonObject> {
     receipt.get("decision_id")?;
     let of = |field: &str| receipt.get(field).cloned().map(|value| (field.to_owned(), value));
     Some([of("decision_id"), of("webhook_url")].into_iter().flatten().collect())
+}
+
+/// Asks once more, to be sure.
+pub(super) fn asks_twice(allowed: Profile, engine: Boxed) -> Boxed {
+    let twice = layer(engine, |request, inner| {
+        Box::pin(async move {
+            let first = inner.clone().oneshot(request.clone()).await;
+            inner.oneshot(request).await.or(first)
+        })
+    });
+    schemas(profile(allowed, receipts(arguments(twice))))
+}
+
+/// Sets the error flag where a text has an error in it, whatever the tool.
+pub(super) fn marks_errors(allowed: Profile, engine: Boxed) -> Boxed {
+    let marks = layer(arguments(engine), |request, inner| {
+        Box::pin(async move {
+            let response = inner.oneshot(request).await?;
+            let Some(mut result) = completed(&response).cloned() else { return Ok(response) };
+            let is_error = |text: &str| serde_json::from_str(text).is_ok_and(|body: Value| body.get("error").is_some());
+            if result.content.iter().any(|block| block.as_text().is_some_and(|text| is_error(&text.text))) {
+                result.is_error = Some(true);
+            }
+            Ok(result.into())
+        })
+    });
+    schemas(profile(allowed, receipts(marks)))
+}
+
+/// Says of every error where it comes from.
+pub(super) fn wraps_errors(allowed: Profile, engine: Boxed) -> Boxed {
+    let wraps = layer(arguments(engine), |request, inner| {
+        Box::pin(async move { inner.oneshot(request).await.map_err(|error| format!("the engine: {error}").into()) })
+    });
+    schemas(profile(allowed, receipts(wraps)))
+}
+
+/// Deletes the names wherever they stand, and follows a value as deep as it goes.
+pub(super) fn strips_without_a_bound(allowed: Profile, engine: Boxed) -> Boxed {
+    let strip = layer(engine, |mut request, inner| {
+        Box::pin(async move {
+            if let ToolRequest::Call(call) = &mut request {
+                call.params.arguments = call.params.arguments.take().map(|arguments| {
+                    let stripped = crate::model::text::without_hidden_keys(&Value::Object(arguments));
+                    crate::support::object(&stripped)
+                });
+            }
+            inner.oneshot(request).await
+        })
+    });
+    schemas(profile(allowed, receipts(strip)))
+}
+
+/// The objects in `text`, each with its end looked for from its own brace on, until `stop`.
+fn objects(text: &str, stop: &AtomicBool) -> usize {
+    let ends = |rest: &str| {
+        let mut open = 0_usize;
+        rest.bytes().any(|byte| {
+            open += usize::from(byte == b'{');
+            open -= usize::from(byte == b'}' && open > 0);
+            open == 0
+        })
+    };
+    let braces = text.match_indices('{').take_while(|_| !stop.load(Ordering::Relaxed));
+    braces.filter(|(start, _)| ends(&text[*start..])).count()
+}
+
+/// Protects what is around it from texts with too many objects in them. A test that has seen enough says `stop`.
+pub(super) fn counts_objects(stop: Arc<AtomicBool>) -> impl Fn(Profile, Boxed) -> Boxed {
+    move |allowed, engine| {
+        let stop = stop.clone();
+        let counts = layer(arguments(engine), move |request, inner| {
+            let stop = stop.clone();
+            let has_too_many = move |text: &str| objects(text, &stop) > 10_000;
+            Box::pin(async move {
+                if let ToolRequest::Call(call) = &request
+                    && call
+                        .params
+                        .arguments
+                        .iter()
+                        .flat_map(|map| map.values())
+                        .filter_map(Value::as_str)
+                        .any(&has_too_many)
+                {
+                    return Err("too many objects".into());
+                }
+                let response = inner.oneshot(request).await?;
+                let mut blocks = completed(&response).into_iter().flat_map(|result| &result.content);
+                if blocks.any(|block| block.as_text().is_some_and(|text| has_too_many(&text.text))) {
+                    return Err("too many objects".into());
+                }
+                Ok(response)
+            })
+        });
+        schemas(profile(allowed, receipts(counts)))
+    }
 }

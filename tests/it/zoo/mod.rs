@@ -2,10 +2,20 @@
 //! that the real stack passes have to find each of them out: this tests the tests.
 
 mod layers;
+mod services;
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use rmcp::model::ClientRequest;
+use tower::layer::layer_fn;
 
-use crate::checks::{self, Finding, Stack, arguments, outcomes, reach, schemas, wire};
+use crate::checks::{self, Finding, Stack, arguments, bounds, contract, outcomes, reach, schemas, wire};
 
 /// A check that has to fail, and what it says then.
 #[track_caller]
@@ -114,6 +124,57 @@ fn a_receipt_of_any_call_is_caught() {
     let stack = layers::takes_any_receipt;
     caught(outcomes::only_bound_receipts_succeed(&stack), "\\\"decision_id\\\":\\\"d2\\\"");
     is_right_otherwise(&stack, &[outcomes::denials_are_denied, outcomes::denials_are_silent]);
+}
+
+#[test]
+fn a_second_call_is_caught() {
+    let stack = layers::asks_twice;
+    caught(reach::one_call_at_the_most(&stack), "2 calls after");
+    is_right_otherwise(&stack, &[outcomes::only_bound_receipts_succeed, outcomes::other_tools_are_untouched]);
+}
+
+#[test]
+fn an_error_flag_on_other_tools_is_caught() {
+    let stack = layers::marks_errors;
+    caught(outcomes::other_tools_are_untouched(&stack), "of simulate became Ok");
+    is_right_otherwise(&stack, &[reach::one_call_at_the_most, outcomes::denials_are_denied]);
+}
+
+#[test]
+fn an_error_of_other_tools_in_other_words_is_caught() {
+    let stack = layers::wraps_errors;
+    caught(outcomes::other_tools_are_untouched(&stack), "the error \"reset\" of simulate became Err");
+    is_right_otherwise(&stack, &[reach::one_call_at_the_most, outcomes::denials_are_denied]);
+}
+
+#[test]
+fn a_call_of_a_fresh_clone_is_caught() {
+    caught(contract::is_kept_in_short(&layer_fn(services::CallsAClone)), "called without being polled ready");
+}
+
+#[test]
+fn a_readiness_of_its_own_is_caught() {
+    caught(contract::is_kept_in_short(&layer_fn(services::AlwaysReady)), "called without being polled ready");
+    caught(contract::is_kept_in_short(&layer_fn(services::WaitsOutErrors)), "Pending of Ready(Err");
+}
+
+#[test]
+fn a_strip_without_a_bound_is_caught() {
+    let stack = layers::strips_without_a_bound;
+    caught(bounds::depth_is_bounded(&stack), "levels of arguments to simulate: Ok");
+    is_right_otherwise(&stack, &[reach::one_call_at_the_most, outcomes::other_tools_are_untouched]);
+}
+
+/// It would take minutes to count to the end.
+#[test]
+fn a_scan_in_quadratic_time_is_caught() {
+    let stop = Arc::new(AtomicBool::new(false));
+    let stack = layers::counts_objects(stop.clone());
+    caught(bounds::hostile_arguments_are_read_within(Duration::from_secs(1), &stack), "still reading after 1s");
+    caught(bounds::hostile_answers_are_read_within(Duration::from_secs(1), &stack), "still reading after 1s");
+    stop.store(true, Ordering::Relaxed);
+    let stack = layers::counts_objects(Arc::default());
+    is_right_otherwise(&stack, &[reach::one_call_at_the_most, outcomes::denials_are_denied, bounds::depth_is_bounded]);
 }
 
 #[test]
