@@ -1,7 +1,7 @@
 //! P1: a switch in the arguments changes nothing of what the engine receives.
 
 use proptest::{prelude::*, sample::Index};
-use rmcp::model::{CallToolRequestParams, ClientRequest, JsonObject, MetaObject, RequestMetaObject};
+use rmcp::model::{CallToolRequest, ClientRequest, JsonObject, MetaObject, RequestMetaObject};
 use serde_json::Value;
 use tower_algenta::{Profile, ToolRequest};
 
@@ -12,35 +12,68 @@ use crate::{
     support::empty_result,
 };
 
-/// The bytes that the engine receives, `None` if nothing.
-fn received(params: CallToolRequestParams) -> Option<(String, JsonObject)> {
-    let (_, received) = ask(&real, Profile::Full, params.into(), |_: &ToolRequest| Ok(empty_result()));
-    let request = received.into_iter().next()?;
-    let ToolRequest::Call(call) = &request else { panic!("a list") };
-    let arguments = call.params.arguments.clone().unwrap_or_default();
-    Some((serde_json::to_string(&ClientRequest::from(request)).unwrap(), arguments))
+/// What the engine receives, `None` if nothing.
+fn received(request: ToolRequest) -> Option<CallToolRequest> {
+    let (_, received) = ask(&real, Profile::Full, request, |_: &ToolRequest| Ok(empty_result()));
+    received.into_iter().next().map(|request| match request {
+        ToolRequest::Call(call) => call,
+        ToolRequest::List(_) => panic!("a list"),
+    })
 }
 
-fn call(tool: &'static str, arguments: JsonObject) -> CallToolRequestParams {
-    CallToolRequestParams::new(tool).with_arguments(any::as_execution(arguments))
+fn bytes(call: CallToolRequest) -> String {
+    serde_json::to_string(&ClientRequest::CallToolRequest(call)).unwrap()
 }
 
-/// Hands every object in which the rules of `tool` look for a switch to `visit`.
-fn covered(tool: &str, arguments: &mut JsonObject, visit: &mut dyn FnMut(&mut JsonObject)) {
+fn call(tool: &'static str, arguments: JsonObject) -> ToolRequest {
+    ToolRequest::call(tool, any::as_execution(arguments))
+}
+
+/// Which of the three places for `_meta` have it: the parameters, and in the extensions what decoding puts there, and what
+/// older callers do.
+type Places = [bool; 3];
+
+fn with_meta(mut request: ToolRequest, meta: &JsonObject, places: Places) -> ToolRequest {
+    let meta = || MetaObject(meta.clone());
+    if let ToolRequest::Call(call) = &mut request {
+        call.params.meta = places[0].then(|| RequestMetaObject(meta()));
+    }
+    if places[1] {
+        request.extensions_mut().insert(RequestMetaObject(meta()));
+    }
+    if places[2] {
+        request.extensions_mut().insert(meta());
+    }
+    request
+}
+
+/// What of `_meta` is in each of its places.
+fn metas(call: &CallToolRequest) -> [Option<&JsonObject>; 3] {
+    let typed = call.extensions.get::<RequestMetaObject>();
+    [
+        call.params.meta.as_ref().map(|meta| &meta.0.0),
+        typed.map(|meta| &meta.0.0),
+        call.extensions.get::<MetaObject>().map(|meta| &meta.0),
+    ]
+}
+
+/// Hands every object in which the rules of `tool` hide `key` to `visit`.
+fn covered(tool: &str, key: &str, arguments: &mut JsonObject, visit: &mut dyn FnMut(&mut JsonObject)) {
     visit(arguments);
+    let is_private = model::is_private(key);
     let only_top = tool != "execute_decision" && model::names::CONTRACT.contains(&tool);
-    for (key, value) in arguments.iter_mut() {
-        if only_top || (tool == "execute_decision" && key == "metadata") {
-            continue;
-        }
+    for (name, value) in arguments.iter_mut() {
+        let is_data = only_top || tool == "execute_decision" && name == "metadata";
         match value {
-            Value::String(text) if text.starts_with(['{', '[']) => {
+            Value::String(text) if !is_data && text.starts_with(['{', '[']) => {
                 if let Ok(mut document) = serde_json::from_str(text) {
                     objects(&mut document, visit);
                     *text = document.to_string();
                 }
             }
-            other => objects(other, visit),
+            // The private ones are hidden in data, too.
+            other if !is_data || is_private => objects(other, visit),
+            _ => {}
         }
     }
 }
@@ -81,42 +114,53 @@ proptest! {
         tool in any::tool(),
         arguments in any::arguments(),
         meta in any::object_with(any::plain_key),
-        switches in prop::collection::vec((any::<Index>(), any::switch(), any::value_with(any::plain_key)), 1..4),
+        places: Places,
+        hidden in prop::collection::vec((any::<Index>(), any::hidden(), any::value_with(any::plain_key)), 1..4),
     ) {
         let clean = any::as_execution(arguments);
         let mut dirty = clean.clone();
         let mut dirty_meta = meta.clone();
-        for (place, spelling, value) in switches {
+        for (place, key, value) in hidden {
             let mut places = 0;
-            covered(tool, &mut dirty, &mut |_| places += 1);
+            covered(tool, &key, &mut dirty, &mut |_| places += 1);
             let place = place.index(places);
             let mut at = 0;
-            covered(tool, &mut dirty, &mut |object| {
+            covered(tool, &key, &mut dirty, &mut |object| {
                 if at == place {
-                    object.insert(spelling.clone(), value.clone());
+                    object.insert(key.clone(), value.clone());
                 }
                 at += 1;
             });
-            dirty_meta.insert(format!("com.example/{spelling}"), value);
+            dirty_meta.insert(format!("com.example/{key}"), value.clone());
+            dirty_meta.insert(key, value);
         }
-        let with_meta = |arguments, meta| {
-            let mut params = call(tool, arguments);
-            params.meta = Some(RequestMetaObject(MetaObject(meta)));
-            params
-        };
-        let without = received(with_meta(clean, meta)).expect("a clean call arrives");
-        let with = received(with_meta(dirty.clone(), dirty_meta)).expect("a switch is stripped");
-        prop_assert_eq!(with.0, without.0, "of {:?}", dirty);
+        let without = received(with_meta(call(tool, clean), &meta, places)).expect("a clean call arrives");
+        let with = received(with_meta(call(tool, dirty.clone()), &dirty_meta, places)).expect("what is hidden is stripped");
+        prop_assert_eq!(metas(&with), metas(&without), "of {:?}", dirty_meta);
+        prop_assert_eq!(bytes(with), bytes(without), "of {:?}", dirty);
     }
 
     #[test]
-    fn p1a_no_switch_arrives(tool in any::tool(), arguments in any::dirty_arguments()) {
+    fn p1a_no_switch_arrives(
+        tool in any::tool(),
+        arguments in any::dirty_arguments(),
+        meta in any::object_with(any::dirty_key),
+        places: Places,
+    ) {
         // A refusal is an answer, too.
-        if let Some((_, mut arguments)) = received(call(tool, arguments)) {
+        if let Some(call) = received(with_meta(call(tool, arguments), &meta, places)) {
+            let expected = model::arguments::scrubbed_meta(&meta);
+            for (arrived, is_there) in metas(&call).into_iter().zip(places) {
+                prop_assert_eq!(arrived, Some(&expected).filter(|_| is_there), "of {:?}", meta);
+            }
+            let mut arguments = call.params.arguments.unwrap_or_default();
             let texts: Vec<Value> = arguments.values().filter(|value| value.is_string()).cloned().collect();
             let mut found = Vec::new();
-            covered(tool, &mut arguments, &mut |object| {
+            covered(tool, "force", &mut arguments, &mut |object| {
                 found.extend(object.keys().filter(|key| model::is_hidden(key)).cloned());
+            });
+            covered(tool, "$serde_json::private::", &mut arguments, &mut |object| {
+                found.extend(object.keys().filter(|key| model::is_private(key)).cloned());
             });
             prop_assert!(found.is_empty(), "{found:?}");
             let is_searched = tool == "execute_decision" || !model::names::CONTRACT.contains(&tool);
@@ -131,23 +175,26 @@ proptest! {
     fn p1b_a_clean_call_arrives_unchanged(
         tool in any::tool(),
         arguments in any::arguments(),
+        meta in any::object_with(any::plain_key),
+        places: Places,
         number in "-?(0|[1-9][0-9]{0,24})(\\.[0-9]{1,20})?([eE][+-]?[0-9]{1,2})?",
     ) {
         let mut arguments = any::as_execution(arguments);
         arguments.insert("number".to_owned(), serde_json::from_str(&number).unwrap());
-        let params = CallToolRequestParams::new(tool).with_arguments(arguments);
-        let sent = serde_json::to_string(&ClientRequest::from(ToolRequest::from(params.clone()))).unwrap();
-        let (bytes, arguments) = received(params).expect("a clean call arrives");
-        prop_assert_eq!(bytes, sent);
+        let request = with_meta(ToolRequest::call(tool, arguments), &meta, places);
+        let sent = serde_json::to_string(&ClientRequest::from(request.clone())).unwrap();
+        let arrived = received(request).expect("a clean call arrives");
         let read: f64 = number.parse().unwrap();
+        let arguments = arrived.params.arguments.as_ref().unwrap();
         prop_assert_eq!(arguments["number"].as_f64(), Some(read), "no digit changes");
+        prop_assert_eq!(bytes(arrived), sent);
     }
 
     #[test]
     fn p1c_what_arrives_was_sent(tool in any::tool(), arguments in any::dirty_arguments()) {
         let sent = any::as_execution(arguments);
-        if let Some((_, arguments)) = received(call(tool, sent.clone())) {
-            let (arrived, sent) = (Value::Object(arguments), Value::Object(sent));
+        if let Some(call) = received(call(tool, sent.clone())) {
+            let (arrived, sent) = (Value::Object(call.params.arguments.unwrap()), Value::Object(sent));
             prop_assert!(is_part_of(&arrived, &sent), "{arrived} of {sent}");
         }
     }
