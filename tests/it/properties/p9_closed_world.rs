@@ -7,7 +7,7 @@ use rmcp::model::{ClientJsonRpcMessage, ClientRequest, ServerResult};
 use serde_json::{Value, json};
 use tower_algenta::{ToolRequest, ToolResponse};
 
-use super::{any, config};
+use super::{any, config, result};
 use crate::{checks::wire, model, support::object};
 
 /// What the crate does with a kind of message.
@@ -177,6 +177,54 @@ fn p9_every_kind_of_result_is_understood_or_refused() {
     assert_eq!(seen, RESULTS.iter().copied().collect(), "each kind is tried");
 }
 
+/// All methods that rmcp has a name for, requests of servers and notifications among them, and some that it has none for.
+const METHODS: [&str; 44] = [
+    "completion/complete",
+    "elicitation/create",
+    "initialize",
+    "logging/setLevel",
+    "notifications/cancelled",
+    "notifications/elicitation/complete",
+    "notifications/elicitation/response",
+    "notifications/initialized",
+    "notifications/message",
+    "notifications/progress",
+    "notifications/prompts/list_changed",
+    "notifications/resources/list_changed",
+    "notifications/resources/updated",
+    "notifications/roots/list_changed",
+    "notifications/subscriptions/acknowledged",
+    "notifications/tasks",
+    "notifications/tools/list_changed",
+    "ping",
+    "prompts/get",
+    "prompts/list",
+    "resources/directory/read",
+    "resources/list",
+    "resources/read",
+    "resources/subscribe",
+    "resources/templates/list",
+    "resources/unsubscribe",
+    "roots/list",
+    "sampling/createMessage",
+    "server/discover",
+    "skills/get",
+    "skills/list",
+    "subscriptions/listen",
+    "tasks/cancel",
+    "tasks/get",
+    "tasks/update",
+    "tasks/list",
+    "tasks/result",
+    "tools/execute",
+    "tools/call/v2",
+    "tools/",
+    "tools",
+    "call",
+    "x/anything",
+    "",
+];
+
 /// JSON with its members written in this order, twice if they are there twice.
 fn written(members: &[(&str, String)]) -> String {
     let members: Vec<String> = members.iter().map(|(key, value)| format!("{}:{value}", json!(key))).collect();
@@ -201,8 +249,84 @@ fn member() -> BoxedStrategy<(&'static str, String)> {
     .boxed()
 }
 
+/// Members that tell the kinds of results apart, right and wrong.
+fn result_members() -> BoxedStrategy<Value> {
+    let key = select(vec![
+        "content",
+        "structuredContent",
+        "isError",
+        "resultType",
+        "tools",
+        "taskId",
+        "status",
+        "requestState",
+        "inputRequests",
+        "prompts",
+        "contents",
+        "completion",
+        "_meta",
+        "nextCursor",
+    ]);
+    let value = select(vec![
+        json!([]),
+        json!({}),
+        json!(null),
+        json!(true),
+        json!("task"),
+        json!("complete"),
+        json!("input_required"),
+        json!("x"),
+        json!(5),
+        json!([{"type": "text", "text": "t"}]),
+        json!([{"name": "a", "inputSchema": {}}]),
+        json!([{"name": 5}]),
+    ]);
+    prop::collection::vec((key, value), 0..5)
+        .prop_map(|members| members.into_iter().map(|(key, value)| (key.to_owned(), value)).collect())
+        .boxed()
+}
+
 proptest! {
     #![proptest_config(config())]
+
+    /// Whatever comes with it. What rmcp doesn't know today it may know tomorrow, and no arm is waiting for it.
+    #[test]
+    fn p9_no_other_method_enters(
+        method in prop_oneof![3 => select(&METHODS[..]).prop_map(str::to_owned), 1 => "[a-zA-Z/_]{0,12}", 1 => "\\PC{0,8}"],
+        params in prop::collection::vec(member(), 0..6),
+    ) {
+        prop_assume!(!["tools/call", "tools/list"].contains(&&*method));
+        let message = written(&[
+            ("jsonrpc", "\"2.0\"".to_owned()),
+            ("id", "1".to_owned()),
+            ("method", json!(method).to_string()),
+            ("params", written(&params)),
+        ]);
+        let Ok(ClientJsonRpcMessage::Request(decoded)) = serde_json::from_str(&message) else { return Ok(()) };
+        prop_assert_eq!(fate_of_request(&decoded.request).1, Refused, "{}", message);
+        let refusal = ToolRequest::try_from(decoded.request);
+        prop_assert!(refusal.is_err_and(|refusal| !refusal.is_malformed()), "{message}");
+    }
+
+    /// What rmcp reads as none of its kinds of results, or as another one, is passed on by nobody.
+    #[test]
+    fn p9_a_result_of_another_kind_is_refused(
+        given in prop_oneof![any::object_with(any::any_key).prop_map(Value::Object), result(), result_members()],
+    ) {
+        let Ok(decoded) = serde_json::from_value::<ServerResult>(given.clone()) else { return Ok(()) };
+        let (variant, fate) = fate_of_result(&decoded);
+        let before = serde_json::to_value(&decoded).unwrap();
+        match ToolResponse::try_from(decoded) {
+            Ok(read) => {
+                prop_assert_eq!(fate, Understood, "{} is a {}", given, variant);
+                prop_assert_eq!(serde_json::to_value(ServerResult::from(read)).unwrap(), before);
+            }
+            Err(refusal) => {
+                prop_assert_eq!(fate, Refused, "{} is a {}", given, variant);
+                prop_assert_eq!(serde_json::to_value(refusal.into_result()).unwrap(), before);
+            }
+        }
+    }
 
     #[test]
     fn p9_what_gets_through_was_read(
