@@ -35,7 +35,8 @@
 //! 1. A denial, in any recorded shape and whether or not the result says that it is an error: [`Error::Denied`]. Two
 //!    different ones, one beside a receipt, or a conflict without one: [`Error::ExecutionFailed`].
 //! 2. Another error. If it is an envelope with a 4xx status that proves that nothing ran, it passes on as the tool error
-//!    it is. Anything else may have run: [`Error::OutcomeUnknown`].
+//!    it is. Anything else may have run: [`Error::OutcomeUnknown`]. An `error` that is null or false says that there is
+//!    none.
 //! 3. A complete receipt of this very call, on which every copy in the result agrees: the result passes, and the
 //!    outcome has the [`ExecutionReceipt`](crate::ExecutionReceipt).
 //! 4. Anything else: [`Error::ExecutionFailed`].
@@ -47,7 +48,7 @@
 //! # What it refuses
 //!
 //! Before the call: a `decision_id` that isn't one path segment, which the real server would put into a URL; a
-//! `webhook_url` that isn't a string; a name that looks like `execute_decision` and isn't what [`ToolNames`] calls it.
+//! `webhook_url` that isn't a string; an argument that is spelled like either, and isn't it; a name that looks like `execute_decision` and isn't what [`ToolNames`] calls it.
 
 mod governed;
 
