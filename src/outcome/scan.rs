@@ -133,8 +133,11 @@ impl<'a> Objects<'a> {
             }
             let error = if self.is_doomed(start) {
                 self.error
-            } else if !may_begin(self.text.as_bytes(), self.at) {
-                self.at
+            } else if let Err(no) = begins(self.text.as_bytes(), self.at) {
+                // Nothing was open there but this brace, so there is nothing to learn from it.
+                self.at = no;
+                self.charge((no - start).max(16))?;
+                continue;
             } else {
                 // Skipping first finds the end, and the errors, without building anything.
                 match skip_object(self.text, start, &mut self.tried, &mut self.tape) {
@@ -175,9 +178,12 @@ impl<'a> Objects<'a> {
     }
 }
 
-/// Whether an object can go on with the byte at `at`.
-fn may_begin(text: &[u8], at: usize) -> bool {
-    matches!(text.get(at), Some(b'"' | b'}' | b' ' | b'\n' | b'\t' | b'\r'))
+/// Whether an object can go on from `at`; if not, where it can't.
+#[inline]
+fn begins(text: &[u8], at: usize) -> Result<(), usize> {
+    let rest = text.get(at..).unwrap_or_default();
+    let space = rest.iter().take_while(|byte| matches!(byte, b' ' | b'\n' | b'\t' | b'\r')).count();
+    if matches!(rest.get(space), Some(b'"' | b'}')) { Ok(()) } else { Err(at + space) }
 }
 
 #[cfg(test)]
