@@ -48,7 +48,8 @@
 //! # What it refuses
 //!
 //! Before the call: a `decision_id` that isn't one path segment, which the real server would put into a URL; a
-//! `webhook_url` that isn't a string; an argument that is spelled like either, and isn't it; a name that looks like `execute_decision` and isn't what [`ToolNames`] calls it.
+//! `webhook_url` that isn't a string; an argument that is spelled like either, and isn't it; a name that looks like
+//! `execute_decision` and isn't what [`ToolNames`] calls it.
 
 mod governed;
 
