@@ -11,6 +11,7 @@ use rmcp::{
     model::{CallToolResult, ContentBlock, JsonObject, ListToolsResult},
     object,
 };
+use serde_json::Value;
 use tower::{Layer as _, Service, service_fn};
 use tower_algenta::{
     ArgumentScrubLayer, AuditLayer, BoxError, ExecutionBlocked, ExecutionReceipt, FlatNamesLayer, GovernanceLayer,
@@ -151,6 +152,99 @@ fn an_answer_that_holds_no_object_is_judged_without_allocating() {
         assert_eq!(allocations(|| assert!(ExecutionBlocked::from_result(&result).is_err())), 0, "{text}");
         assert_eq!(allocations(|| assert!(ExecutionReceipt::from_result(&result).is_err())), 0, "{text}");
     }
+}
+
+/// A result of one text.
+fn text(text: impl Into<String>) -> CallToolResult {
+    CallToolResult::success(vec![ContentBlock::text(text)])
+}
+
+/// The real server's receipt, as recorded.
+fn recorded_receipt() -> CallToolResult {
+    let recorded: Value = serde_json::from_str(include_str!("data/execute_results.json")).unwrap();
+    let case =
+        recorded["cases"].as_array().unwrap().iter().find(|case| case["name"] == "detail/30_execute_ok").unwrap();
+    serde_json::from_value(case["result"].clone()).unwrap()
+}
+
+/// The recorded receipt without `field`.
+fn receipt_without(field: &str) -> CallToolResult {
+    let recorded = recorded_receipt();
+    let mut fields: JsonObject = serde_json::from_str(&recorded.content[0].as_text().unwrap().text).unwrap();
+    fields.remove(field).unwrap();
+    text(serde_json::to_string(&fields).unwrap())
+}
+
+/// An engine that gives away what it has.
+fn giving(
+    answer: &CallToolResult,
+) -> impl Service<ToolRequest, Response = ToolResponse, Error = BoxError, Future: Send> + use<> {
+    let mut answer = Some(ToolResponse::from(answer.clone()));
+    service_fn(move |_: ToolRequest| std::future::ready(answer.take().ok_or_else(|| "it is gone".into())))
+}
+
+/// What an execution of `decision_id` allocates that is answered with `answer`, and whether it succeeds.
+fn execution_of(decision_id: &str, answer: &CallToolResult) -> (u64, bool) {
+    let arguments = object!({"decision_id": decision_id, "webhook_url": "http://127.0.0.1:18802/hook"});
+    let request = ToolRequest::call("execute_decision", arguments);
+    let mut stack = GovernanceLayer::new(Profile::Execute).layer(giving(answer));
+    let mut is_ok = false;
+    let counted = allocations(|| is_ok = ready(stack.call(request)).is_ok());
+    (counted, is_ok)
+}
+
+const RATE_LIMIT: &str = r#"{"error": {"code": "rate_limit_exceeded", "message": "slow down", "status_code": 429}}"#;
+
+#[test]
+fn an_object_is_judged_without_allocating() {
+    let objects =
+        [text("{}"), text(r#"{"a": 1}"#), text(RATE_LIMIT), receipt_without("executed_at"), recorded_receipt()];
+    for result in objects {
+        assert_eq!(allocations(|| assert!(ExecutionBlocked::from_result(&result).is_err())), 0, "{result:?}");
+    }
+    for none in ["{}", RATE_LIMIT] {
+        let none = text(none);
+        assert_eq!(allocations(|| assert!(ExecutionReceipt::from_result(&none).is_err())), 0, "{none:?}");
+    }
+}
+
+/// An object that is found to be no receipt is parsed after that, to say which field is missing.
+#[test]
+fn what_is_missing_of_a_receipt_is_named_at_the_cost_of_parsing_it() {
+    let other = text(r#"{"a": 1}"#);
+    assert_eq!(allocations(|| assert!(ExecutionReceipt::from_result(&other).is_err())), 2);
+    for field in ["decision_id", "webhook_url", "execution_status", "executed_at"] {
+        let result = receipt_without(field);
+        let mut told = None;
+        let counted = allocations(|| told = ExecutionReceipt::from_result(&result).unwrap_err().field());
+        assert_eq!((counted, told), (18, Some(field)));
+    }
+}
+
+#[test]
+fn a_receipt_allocates_its_text() {
+    let recorded = recorded_receipt();
+    assert_eq!(allocations(|| assert!(ExecutionReceipt::from_result(&recorded).is_ok())), 1);
+    let mut structured = recorded.clone();
+    structured.structured_content = serde_json::from_str(&recorded.content[0].as_text().unwrap().text).ok();
+    structured.content.clear();
+    let clone = allocations(|| drop(structured.structured_content.clone()));
+    let read = allocations(|| assert!(ExecutionReceipt::from_result(&structured).is_ok()));
+    assert_eq!((read, clone), (20, 20), "the structured content, which it keeps a copy of");
+}
+
+/// Three bind the call, and a failure and its box are two. The rest is said beside each.
+#[test]
+fn an_execution_allocates_by_its_outcome() {
+    assert_eq!(execution_of("dec_1", &recorded_receipt()), (3 + 2, true), "a receipt's text and its box");
+    assert_eq!(execution_of("dec_9", &recorded_receipt()), (5 + 1, false), "the text of another decision's");
+    assert_eq!(execution_of("dec_1", &text("{}")), (5, false), "an empty object");
+    assert_eq!(
+        execution_of("dec_1", &receipt_without("executed_at")),
+        (5 + 18, false),
+        "a map, to say what is missing"
+    );
+    assert_eq!(execution_of("dec_1", &text(RATE_LIMIT)), (3 + 16, true), "nothing ran, which two maps of it prove");
 }
 
 #[test]
