@@ -11,6 +11,7 @@ pub mod profile_filter;
 pub mod raw_messages;
 pub mod receipt_mapping;
 pub mod schema_scrub;
+pub mod webhook_filter;
 
 mod execution;
 mod judge;

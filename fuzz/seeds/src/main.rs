@@ -20,7 +20,8 @@ fn main() -> io::Result<()> {
     names(&corpora)?;
     arguments(&corpora)?;
     schemas(&corpora)?;
-    results(&corpora)
+    results(&corpora)?;
+    webhooks(&corpora)
 }
 
 struct Corpora {
@@ -125,6 +126,23 @@ fn results(corpora: &Corpora) -> io::Result<()> {
             "tool": "execute_decision", "arguments": case["request"]["arguments"], "response": response
         });
         result(corpora, &name, &input, &response.to_string())?;
+    }
+    Ok(())
+}
+
+/// Of the list, an entry in Unicode is left out: the model leaves open what it names.
+fn webhooks(corpora: &Corpora) -> io::Result<()> {
+    let file = read("vectors/webhooks.json")?;
+    let listed = file["hosts"].as_array().into_iter().flatten().filter(|host| host.as_str().is_some_and(str::is_ascii));
+    let hosts: Vec<&Value> = listed.collect();
+    for (name, case) in cases("vectors/webhooks.json")? {
+        for (knob, suffix) in [("", ""), ("allow_http", "-http"), ("allow_internal", "-internal")] {
+            let mut input = json!({"url": case["url"], "hosts": hosts});
+            if !knob.is_empty() {
+                input[knob] = true.into();
+            }
+            corpora.write("webhook_filter", &format!("{name}{suffix}"), &input.to_string())?;
+        }
     }
     Ok(())
 }

@@ -1,0 +1,3 @@
+#![no_main]
+
+tower_algenta_fuzz::target!(webhook_filter);
