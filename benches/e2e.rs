@@ -16,11 +16,19 @@ fn execution() -> ToolRequest {
     ToolRequest::call("execute_decision", cases::execution())
 }
 
+fn denied_execution() -> ToolRequest {
+    let mut arguments = cases::execution();
+    arguments.insert("decision_id".to_owned(), cases::engine::DENIED.into());
+    ToolRequest::call("execute_decision", arguments)
+}
+
+/// Whether there was an answer; a denial is one.
 async fn answer<S>(service: &mut S, request: ToolRequest) -> bool
 where
     S: Service<ToolRequest, Response = ToolResponse, Error = Error>,
 {
-    std::future::poll_fn(|cx| service.poll_ready(cx)).await.is_ok() && service.call(request).await.is_ok()
+    std::future::poll_fn(|cx| service.poll_ready(cx)).await.is_ok()
+        && matches!(service.call(request).await, Ok(_) | Err(Error::Denied(_)))
 }
 
 fn median(mut times: Vec<Duration>) -> Duration {
@@ -60,14 +68,14 @@ fn e2e(criterion: &mut Criterion) {
     });
     let mut bare = client.clone();
     let mut governed = GovernanceLayer::new(Profile::Full).layer(client);
-    let requests: [Request; 3] = [
+    let requests: [Request; 4] = [
         ("call", || ToolRequest::call("simulate", cases::five_keys()), 3000),
         ("receipt", execution, 3000),
+        ("denial", denied_execution, 3000),
         ("list", ToolRequest::list, 60),
     ];
-    let is_test = std::env::args().any(|argument| argument == "--test");
     for (name, make, calls) in requests {
-        let calls = if is_test { 1 } else { calls };
+        let calls = if cases::is_test() { 1 } else { calls };
         let [without, with] = runtime.block_on(compare(&mut bare, &mut governed, make, calls));
         println!(
             "e2e/{name}: p50 {without:?} bare, {with:?} governed: {:.3}",

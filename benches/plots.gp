@@ -30,9 +30,9 @@ set yrange [*:*]
 set xtics auto
 set xlabel "keys, or tools"
 set print $keys
-do for [n in "5 24 50 500 2000"] { print sprintf("%s %d %d %d", n, count("scrub/flat/" . n), count("scrub/nested/" . n), count("scrub/touch/" . n)) }
+do for [n in "5 24 50 500 2000 5000"] { print sprintf("%s %d %d %d", n, count("scrub/flat/" . n), count("scrub/nested/" . n), count("scrub/touch/" . n)) }
 set print $tools
-do for [n in "7 28 138 552"] { print sprintf("%s %d", n, count("schema/scrub/" . n)) }
+do for [n in "7 28 138 552 5000"] { print sprintf("%s %d", n, count("schema/scrub/" . n)) }
 unset print
 plot $keys using 1:2 with linespoints title "flat arguments", "" using 1:3 with linespoints title "nested arguments", \
     "" using 1:4 with linespoints title "a touch of each key", $tools using 1:2 with linespoints title "schemas of the recorded tools"

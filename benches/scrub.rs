@@ -106,6 +106,13 @@ fn schema_scrub(criterion: &mut Criterion) {
     for count in [7, 138, 5000] {
         group.throughput(Throughput::Elements(count as u64));
         let mut scrubbed = cases::clean_tools(count);
+        let text = serde_json::to_string(&ListToolsResult::with_all_items(scrubbed.clone())).unwrap_or_default();
+        group.bench_function(BenchmarkId::new("parse", count), |bencher| {
+            bencher.iter_with_large_drop(|| serde_json::from_str::<ListToolsResult>(black_box(&text)));
+        });
+        group.bench_function(BenchmarkId::new("touch_all_keys", count), |bencher| {
+            bencher.iter(|| cases::touch_all_keys_of(black_box(&scrubbed)));
+        });
         group.bench_function(BenchmarkId::new("clean", count), |bencher| {
             bencher.iter(|| {
                 for tool in black_box(&mut scrubbed) {
@@ -118,10 +125,6 @@ fn schema_scrub(criterion: &mut Criterion) {
     }
     let clean = cases::clean_tools(138);
     group.throughput(Throughput::Elements(clean.len() as u64));
-    let text = serde_json::to_string(&ListToolsResult::with_all_items(clean.clone())).unwrap_or_default();
-    group.bench_function("parse/138", |bencher| {
-        bencher.iter_with_large_drop(|| serde_json::from_str::<ListToolsResult>(black_box(&text)));
-    });
     group.bench_function("clone_and_filter/138", |bencher| {
         bencher.iter(|| {
             black_box(&clean).iter().map(|tool| clone_and_filter_schema(&tool.input_schema)).collect::<Vec<_>>()

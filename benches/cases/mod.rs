@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each bench takes what it needs")]
 
 pub(crate) mod engine;
+pub(crate) mod minima;
 pub(crate) mod services;
 
 use std::sync::LazyLock;
@@ -18,6 +19,11 @@ pub(crate) const KEYS: [usize; 6] = [0, 5, 24, 50, 500, 5000];
 
 /// Bytes that an answer's texts may have together.
 pub(crate) const TEXT_LIMIT: usize = 1 << 20;
+
+/// Whether each case is to run once only: `cargo bench -- --test`.
+pub(crate) fn is_test() -> bool {
+    std::env::args().any(|argument| argument == "--test")
+}
 
 /// The clean call of the goals: five keys, one of them nested.
 pub(crate) fn five_keys() -> JsonObject {
@@ -83,6 +89,11 @@ pub(crate) fn touch_all_keys(arguments: &JsonObject) -> usize {
     arguments.iter().map(|(key, value)| usize::from(key.as_bytes()[0]) + touch_each_key_within(value)).sum()
 }
 
+/// The same in the schemas of a list.
+pub(crate) fn touch_all_keys_of(tools: &[Tool]) -> usize {
+    tools.iter().map(|tool| touch_all_keys(&tool.input_schema)).sum()
+}
+
 /// What a wrapper without ownership does: a copy without the two names at the top level.
 pub(crate) fn clone_and_filter(arguments: &JsonObject) -> JsonObject {
     arguments
@@ -101,11 +112,15 @@ pub(crate) fn recorded_list() -> ListToolsResult {
 
 /// The tools of the recorded list that name no hidden field, again and again until there are `count`.
 pub(crate) fn clean_tools(count: usize) -> Vec<Tool> {
+    clean_tools_of(138, count)
+}
+
+/// The first `kinds` of them, again and again until there are `count`: tools differ in size, these lists only in length.
+pub(crate) fn clean_tools_of(kinds: usize, count: usize) -> Vec<Tool> {
     let tools = recorded_list().tools;
-    let clean: Vec<_> =
-        tools.iter().filter(|tool| !matches!(&*tool.name, "execute_decision" | "fire_trigger")).collect();
+    let clean = tools.iter().filter(|tool| !matches!(&*tool.name, "execute_decision" | "fire_trigger"));
     // Through text, so that each tool has values of its own, as off the wire.
-    let written: Vec<_> = clean.iter().map(|tool| serde_json::to_string(tool).expect("a tool")).collect();
+    let written: Vec<_> = clean.take(kinds).map(|tool| serde_json::to_string(tool).expect("a tool")).collect();
     written.iter().cycle().take(count).map(|tool| serde_json::from_str(tool).expect("a tool")).collect()
 }
 
@@ -156,6 +171,14 @@ pub(crate) fn large_receipt(bytes: usize) -> String {
     let size = serde_json::to_string(&fields).expect("JSON").len();
     fields.insert("payload_summary".to_owned(), "x".repeat(bytes.saturating_sub(size + 200)).into());
     serde_json::to_string(&fields).expect("JSON")
+}
+
+/// Bytes of prose that stand before a denial: a page of it, and nearly as much as a text may have.
+pub(crate) const PREFIXES: [usize; 2] = [1 << 16, TEXT_LIMIT - (1 << 10)];
+
+/// `bytes` bytes without a brace.
+pub(crate) fn prose(bytes: usize) -> String {
+    repeated("x ", bytes)
 }
 
 /// Shapes of text that make a naive search for objects quadratic, or slow: a piece that is repeated.
