@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use http::header::AUTHORIZATION;
 use rmcp::{
     RoleClient,
-    model::{ClientCapabilities, ClientConfig, Implementation, PaginatedRequestParams, ProtocolVersion},
+    model::{ClientCapabilities, ClientConfig, Implementation, ProtocolVersion},
     service::{ClientInitializeError, ClientLifecycleMode, RunningService, serve_client_with_lifecycle},
     transport::{
         IntoTransport, StreamableHttpClientTransport, streamable_http_client::StreamableHttpClientTransportConfig,
@@ -19,7 +19,7 @@ use super::{
     list_changes::Notified,
     retry::BoundedRetry,
 };
-use crate::{BoxError, Error};
+use crate::{BoxError, Error, ToolRequest, Toolset};
 
 /// Oldest first.
 const WITH_HANDSHAKE: [ProtocolVersion; 3] =
@@ -28,9 +28,6 @@ const WITH_HANDSHAKE: [ProtocolVersion; 3] =
 /// How long an idle connection is kept. The engines run on uvicorn, which closes one after 5 seconds: a call that is
 /// sent just then is lost, and nobody knows whether it ran.
 const POOL_IDLE: Duration = Duration::from_secs(4);
-
-/// Pages that the first list reads at the most.
-const MAX_PAGES: usize = 1000;
 
 impl EngineClient {
     /// Connects to the engine at `endpoint` over streamable HTTP.
@@ -165,20 +162,12 @@ async fn finish(shared: Shared, call_timeout: Duration) -> Result<EngineClient, 
     }
 }
 
+/// Reads the list to where a toolset would.
 async fn first_list(client: &EngineClient) -> Result<(), ConnectError> {
-    let mut cursor = None;
-    for _ in 0..MAX_PAGES {
-        let params = cursor.take().map(|cursor| PaginatedRequestParams::default().with_cursor(Some(cursor)));
-        match client.shared().list(params).await {
-            Ok(page) => match page.next_cursor {
-                Some(next) => cursor = Some(next),
-                None => break,
-            },
-            Err(Error::Upstream(error)) => return refused_token(&error),
-            Err(_) => break,
-        }
+    match Toolset::from_governed_stack(client.clone()).list_merged(ToolRequest::list_from).await {
+        Err(Error::Upstream(error)) => refused_token(&error),
+        Ok(_) | Err(_) => Ok(()),
     }
-    Ok(())
 }
 
 fn refused_token(error: &BoxError) -> Result<(), ConnectError> {

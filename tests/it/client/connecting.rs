@@ -1,6 +1,12 @@
 //! Connecting: what answers there, if anything does.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
 
 use serde_json::json;
 use tokio::{io::AsyncWriteExt, net::TcpListener};
@@ -41,6 +47,24 @@ async fn all_pages_are_read_on_connecting() {
     let engine = StubEngine::builder().page_size(4).start().await.unwrap();
     let _client = connect(endpoint(engine.url())).await;
     assert_eq!(engine.lists(), 3);
+}
+
+#[tokio::test]
+async fn the_first_list_ends_where_the_engine_has_no_more() {
+    for (cursors, lists) in [(&[""][..], 1), (&["a", ""], 2), (&["a", "a", "a"], 2), (&["a", "b", "a", "b"], 3)] {
+        let number = Arc::new(AtomicUsize::new(0));
+        let engine = Scripted::start(move |request| match request.method() {
+            "server/discover" => request.discovered(),
+            "tools/list" => request.result(&json!({
+                "resultType": "complete", "tools": [], "ttlMs": 0, "cacheScope": "private",
+                "nextCursor": cursors[number.fetch_add(1, Ordering::Relaxed) % cursors.len()],
+            })),
+            _ => Reply::html(404),
+        })
+        .await;
+        let _client = connect(endpoint(&engine.url)).await;
+        assert_eq!(engine.received("tools/list").len(), lists, "{cursors:?}");
+    }
 }
 
 #[tokio::test]
