@@ -4,7 +4,7 @@ use std::{
     fmt,
     pin::Pin,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     task::{Context, Poll},
@@ -19,7 +19,7 @@ use rmcp::{
     service::{Peer, QuitReason, RunningService, Service as Handler},
 };
 use tokio::{
-    sync::{OnceCell, watch},
+    sync::{Mutex, OnceCell, watch},
     task::JoinError,
 };
 use tower_service::Service;
@@ -93,15 +93,19 @@ impl EngineClient {
     }
 
     /// Closes the connection, for all clones, and waits until it is closed. A request that is under way fails; what it
-    /// did is then unknown. Closing again does nothing.
+    /// did is then unknown. Closing again only waits.
+    ///
+    /// If this is dropped, the connection closes all the same, and nobody can wait for that.
     ///
     /// # Errors
     ///
-    /// [`Error::Upstream`] when it did not close within 10 seconds, or its task panicked. It is closed all the same.
+    /// [`Error::Upstream`] when it did not close within 10 seconds, or its task panicked, to the first who closes it. It
+    /// is closed all the same.
     pub async fn close(&self) -> Result<(), Error> {
         self.shared.closed.store(true, Ordering::Release);
-        let session = self.shared.session.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(mut session) = session else { return Ok(()) };
+        // Held until it is closed, so that others who close it wait for that.
+        let mut kept = self.shared.session.lock().await;
+        let Some(mut session) = kept.take() else { return Ok(()) };
         match session.close().await {
             Ok(Some(QuitReason::JoinError(error))) | Err(error) => Err(Error::Upstream(Box::new(error))),
             Ok(Some(_)) => Ok(()),

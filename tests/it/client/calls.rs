@@ -26,7 +26,7 @@ use tower_algenta::{
 
 use super::{
     SOON, call, connect, endpoint, eventually, find, list, no_arguments, not_sent, ready,
-    scripted::{Reply, Scripted},
+    scripted::{Reply, Request, Scripted, Step},
     simulate, upstream, with_token,
 };
 
@@ -313,4 +313,36 @@ async fn the_future_keeps_the_connection() {
     let engine = StubEngine::builder().delay(Duration::from_millis(100)).start().await.unwrap();
     let future = connect(endpoint(engine.url())).await.oneshot(ToolRequest::call("get_contract", no_arguments()));
     assert!(matches!(timeout(SOON, future).await.unwrap().unwrap(), ToolResponse::Call(_)));
+}
+
+#[tokio::test]
+async fn whoever_closes_waits_until_it_is_closed() {
+    let engine = Scripted::start(|request: &Request| match request.method() {
+        "initialize" => request.initialized("2025-11-25").header("mcp-session-id: session-1"),
+        "tools/list" => request.tools(&json!([])),
+        "" if request.head.starts_with("delete") => Reply::Steps(vec![
+            Step::Slowly(b"HTTP/1.1 204 No Content\r\n".to_vec(), Duration::from_millis(20)),
+            Step::Bytes(b"\r\n".to_vec()),
+        ]),
+        "" => Reply::new(405, "text/plain", ""),
+        method if method.starts_with("notifications/") => Reply::new(202, "text/plain", ""),
+        _ => Reply::new(400, "text/plain", ""),
+    })
+    .await;
+    let client = connect(endpoint(&engine.url)).await;
+    let begun = Instant::now();
+    let closes = (0..3).map(|number| {
+        let client = client.clone();
+        async move {
+            tokio::time::sleep(Duration::from_millis(50 * number)).await;
+            client.close().await.unwrap();
+            begun.elapsed()
+        }
+    });
+    for closed in timeout(SOON, join_all(closes)).await.expect("they end") {
+        // The answer to the end of the session takes half a second.
+        assert!(closed > Duration::from_millis(400), "{closed:?}");
+    }
+    client.close().await.unwrap();
+    assert_eq!(engine.all().iter().filter(|request| request.head.starts_with("delete")).count(), 1);
 }
