@@ -32,6 +32,9 @@ const IDLE: Duration = Duration::from_secs(300);
 /// How often it is looked whether a connection that is listened to is still the one that requests take.
 const LOOK: Duration = Duration::from_secs(1);
 
+/// How long a connection is listened to until its end is no sign of the next one's.
+const STEADY: Duration = Duration::from_secs(10);
+
 type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 type Connect = Arc<dyn Fn(Option<BearerToken>) -> BoxFuture<Result<EngineClient, Error>> + Send + Sync>;
 
@@ -143,7 +146,7 @@ impl Connections {
     /// `ToolServer::list_changes` (feature `server`) and for whoever else waits for them.
     ///
     /// A task of its own listens, without a caller's token, for as long as the receiver lives. It connects again when the
-    /// connection is lost, and counts that as a change: what changed in between is not told.
+    /// connection is lost, after up to 10 seconds, and counts that as a change: what changed in between is not told.
     ///
     /// # Panics
     ///
@@ -170,17 +173,21 @@ impl Connections {
                 Ok::<_, Error>((client.list_changes().await?, client))
             };
             if let Ok((mut listening, client)) = listening.await {
-                backoff.reset();
+                let begun = Instant::now();
                 if std::mem::replace(&mut missed, true) {
                     changes.send_modify(|changes| *changes += 1);
                 }
                 // A session over HTTP outlives its engine, so a request may be what finds out that it is lost.
-                while self.inner.is_kept(&client) {
+                while self.inner.keeps(&client) {
                     match tokio::time::timeout(LOOK, listening.changed()).await {
                         Ok(Ok(())) => changes.send_modify(|changes| *changes += 1),
                         Ok(Err(_)) => break,
                         Err(_) => {}
                     }
+                }
+                // Each end counts as a change, so an engine that ends what it has just begun is asked less and less.
+                if begun.elapsed() >= STEADY {
+                    backoff.reset();
                 }
             }
             tokio::time::sleep(backoff.pause()).await;
@@ -282,8 +289,11 @@ impl Inner {
         answer
     }
 
-    fn is_kept(&self, client: &EngineClient) -> bool {
-        !client.is_closed() && self.callers().values().any(|slot| slot.holds(client))
+    /// Whether `client` is still the one that requests take. Whoever asks is using it, so it is not idle.
+    fn keeps(&self, client: &EngineClient) -> bool {
+        let mut callers = self.callers();
+        let slot = callers.values_mut().find(|slot| slot.holds(client)).filter(|_| !client.is_closed());
+        slot.map(|slot| slot.used = Instant::now()).is_some()
     }
 }
 

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use futures::future::join_all;
+use serde_json::json;
 use tokio::{net::TcpListener, time::timeout};
 use tower::ServiceExt as _;
 use tower_algenta::{
@@ -10,7 +11,12 @@ use tower_algenta::{
     client::{ConnectError, ConnectErrorKind, Connections},
 };
 
-use super::{SOON, endpoint, simulate};
+use super::{
+    SOON, endpoint,
+    scripted::{Reply, Request, Scripted},
+    simulate,
+};
+use crate::server::lists::announce_until;
 
 fn kind(error: &Error) -> ConnectErrorKind {
     match error {
@@ -71,4 +77,63 @@ async fn each_caller_has_a_connection_and_the_endpoints_token_goes_to_none() {
     sent.dedup();
     assert_eq!(sent, [None, Some("Bearer a".to_owned()), Some("Bearer b".to_owned())]);
     assert!(format!("{connections:?}").contains("callers: 3"), "{connections:?}");
+}
+
+/// A subscription that is acknowledged, and ended with that.
+fn ended(request: &Request) -> Reply {
+    let id = &request.body["id"];
+    let meta = json!({"io.modelcontextprotocol/subscriptionId": id});
+    let acknowledged = json!({"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged",
+        "params": {"_meta": meta, "notifications": {"toolsListChanged": true}}});
+    let result = json!({"jsonrpc": "2.0", "id": id, "result": {"resultType": "complete", "_meta": meta}});
+    Reply::new(200, "text/event-stream", &format!("data: {acknowledged}\n\ndata: {result}\n\n"))
+}
+
+#[tokio::test]
+async fn an_engine_that_ends_each_subscription_is_asked_less_and_less() {
+    let engine = Scripted::start(|request: &Request| match request.method() {
+        "server/discover" => request.result(&json!({
+            "resultType": "complete", "supportedVersions": ["2026-07-28"], "ttlMs": 0, "cacheScope": "private",
+            "capabilities": {"tools": {"listChanged": true}},
+        })),
+        "tools/list" => request.tools(&json!([])),
+        "subscriptions/listen" => ended(request),
+        _ => Reply::html(404),
+    })
+    .await;
+    let changes = Connections::shared(endpoint(&engine.url)).watch_list_changes();
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    // After pauses of 50 to 100 ms, then twice that, and so on.
+    let asked = engine.received("subscriptions/listen").len();
+    assert!((3..=7).contains(&asked), "{asked}");
+    assert!(*changes.borrow() < 7, "{changes:?}");
+}
+
+#[tokio::test]
+async fn a_connection_that_is_listened_to_is_not_idle() {
+    let engine = StubEngine::start().await.unwrap();
+    let connections = Connections::per_caller(endpoint(engine.url()));
+    let mut changes = connections.watch_list_changes();
+    announce_until(&engine, changes.changed()).await.unwrap();
+
+    // Six minutes in which nobody asks for anything, and then somebody else.
+    tokio::time::pause();
+    for _ in 0..2 {
+        tokio::time::advance(Duration::from_secs(180)).await;
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+    }
+    tokio::time::resume();
+    let mut request = ToolRequest::list();
+    request.extensions_mut().insert(BearerToken::new("new").unwrap());
+    connections.clone().oneshot(request).await.unwrap();
+    assert!(format!("{connections:?}").contains("callers: 2"), "{connections:?}");
+
+    // As long as it takes to notice that a connection is gone, and to ask again.
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    let asked = (engine.received_raw().iter())
+        .filter(|request| String::from_utf8_lossy(&request.body).contains("subscriptions/listen"))
+        .count();
+    assert_eq!(asked, 1);
 }
