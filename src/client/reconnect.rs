@@ -28,9 +28,11 @@ type Connect = Arc<dyn Fn() -> BoxFuture<Result<EngineClient, Error>> + Send + S
 /// `load_shed`, say. To be refused at once while a single engine is away, use [`Connections`](super::Connections).
 ///
 /// **No request is sent twice.** One that fails, fails as it does with [`EngineClient`]; then the connection is made anew
-/// - at once, if it is lost, could not be opened, or the token is refused;
+/// - at once, if it is lost or could not be opened;
 /// - after a pause, once three requests in a row were answered by an HTTP error, by what is no answer, or not in time.
-///   One or two can be the fault of what was asked, and a model must not take an engine from everybody.
+///   One or two can be the fault of what was asked, and a model must not take an engine from everybody. That goes for a
+///   401 as well: something behind the engine may have said it. If it is the engine that refuses the token, the list
+///   over the new connection finds out.
 ///
 /// It is one service for one owner, a balancer as a rule; what needs clones gets them from tower's `Buffer` around it. A
 /// connection counts when the engine has answered a list of tools over it. Until one is answered, it is tried again.
@@ -214,11 +216,7 @@ impl Health {
         match answer.as_ref().err().and_then(call_error) {
             Some(CallErrorKind::Cancelled) => {}
             Some(
-                CallErrorKind::Unreachable
-                | CallErrorKind::Closed
-                | CallErrorKind::Lost
-                | CallErrorKind::SessionLost
-                | CallErrorKind::Unauthorized,
+                CallErrorKind::Unreachable | CallErrorKind::Closed | CallErrorKind::Lost | CallErrorKind::SessionLost,
             ) => self.is_lost.store(true, Ordering::Relaxed),
             Some(_) => _ = self.failed_in_a_row.fetch_add(1, Ordering::Relaxed),
             // The engine's own error is an answer, too.

@@ -4,7 +4,7 @@ use std::{
     future::poll_fn,
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     task::Poll,
     time::Duration,
@@ -108,15 +108,16 @@ async fn answers_calls_with(answers: &'static [u16]) -> Scripted {
 }
 
 #[tokio::test]
-async fn a_token_that_is_refused_and_three_failures_in_a_row_take_the_engine_out() {
-    let cases: [(&[u16], usize); 9] = [
-        (&[401], 1),
+async fn three_failures_in_a_row_take_the_engine_out() {
+    let cases: [(&[u16], usize); 10] = [
+        (&[401], 3),
         (&[403], 3),
         (&[404], 3),
         (&[429], 3),
         (&[500], 3),
         (&[503], 3),
         (&[403, 500, 504], 3),
+        (&[401, 200], 20),
         (&[504, 504, 200], 20),
         (&[429, 201], 20),
     ];
@@ -141,11 +142,39 @@ async fn an_engine_that_only_connects_is_tried_less_and_less() {
     let engine = answers_calls_with(&[401]).await;
     let mut service = Reconnect::to(endpoint(&engine.url));
     let begun = tokio::time::Instant::now();
-    for _ in 0..5 {
+    for _ in 0..5 * 3 {
         upstream(&send(&mut service, simulate()).await.unwrap_err());
     }
     // Four pauses, of half of 100, 200, 400 and 800 ms at the least.
     assert!(begun.elapsed() >= Duration::from_millis(750), "{:?}", begun.elapsed());
+}
+
+/// Something behind an engine may say of one call what the engine says of a token.
+#[tokio::test]
+async fn a_token_that_is_really_refused_takes_the_engine_out_until_it_is_taken_again() {
+    let refusing = Arc::new(AtomicBool::new(false));
+    let at_server = Arc::clone(&refusing);
+    let engine = Scripted::start(move |request: &Request| match request.method() {
+        _ if at_server.load(Ordering::Relaxed) => Reply::html(401),
+        "server/discover" => request.discovered(),
+        "tools/list" => request.tools(&serde_json::json!([])),
+        "tools/call" => request.result(&serde_json::json!({"resultType": "complete", "content": []})),
+        _ => Reply::html(404),
+    })
+    .await;
+    let mut service = Reconnect::to(endpoint(&engine.url));
+    send(&mut service, simulate()).await.unwrap();
+    refusing.store(true, Ordering::Relaxed);
+    for _ in 0..3 {
+        assert!(service.is_connected());
+        assert_eq!(upstream(&send(&mut service, simulate()).await.unwrap_err()), CallErrorKind::Unauthorized);
+    }
+    for _ in 0..20 {
+        assert!(!is_ready(&mut service).await);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    refusing.store(false, Ordering::Relaxed);
+    send(&mut service, simulate()).await.unwrap();
 }
 
 #[tokio::test]
