@@ -12,13 +12,16 @@ use std::{
 
 use rmcp::object;
 use tokio::{net::TcpListener, time::timeout};
-use tower::{MakeService, Service, ServiceExt as _, service_fn};
+use tower::{MakeService, Service, ServiceBuilder, ServiceExt as _, service_fn};
 use tower_algenta::{
     BoxError, Endpoint, EngineClient, Error, StubEngine, ToolRequest, ToolResponse,
     client::{CallErrorKind, ChildProcess, Connector, Reconnect},
 };
 
-use crate::heard::Heard;
+use crate::{
+    faults::dropped::{at_every_turn, run},
+    heard::Heard,
+};
 
 use super::{
     SOON, endpoint, eventually, not_sent,
@@ -268,4 +271,24 @@ fn why_it_is_not_ready_is_told() {
         assert!(told.contains("http://127.0.0.1:1/mcp cannot be reached"), "{told}");
         assert!(!told.contains("s3cr3t"), "{told}");
     }
+}
+
+/// `engine`, for several owners.
+fn shared(
+    engine: Reconnect,
+) -> impl Service<ToolRequest, Response = ToolResponse, Error = Error, Future: Send> + Clone + Send + Sync + 'static {
+    ServiceBuilder::new().map_err(|error: BoxError| Error::from(error)).buffer(1).service(engine)
+}
+
+#[test]
+fn callers_that_leave_at_every_turn() {
+    run(async {
+        let engine = StubEngine::start().await.unwrap();
+        let endpoint = endpoint(engine.url()).max_concurrent_requests(1);
+        let service = shared(Reconnect::to(endpoint.clone()));
+        at_every_turn("an engine that is there", || service.clone(), |id| engine.executed(id)).await;
+        // The call waits for the connection first, which goes on being made without it.
+        let anew = || shared(Reconnect::to(endpoint.clone()));
+        at_every_turn("an engine not yet connected to", anew, |id| engine.executed(id)).await;
+    });
 }

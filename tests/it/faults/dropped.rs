@@ -38,7 +38,7 @@ use super::{HOOK, Outcome, SOON, decision};
 const MANY: usize = 5000;
 
 /// A runtime of one thread that looks at its sockets at every turn.
-fn run(test: impl Future<Output = ()>) {
+pub(crate) fn run(test: impl Future<Output = ()>) {
     let runtime = tokio::runtime::Builder::new_current_thread().event_interval(1).enable_all().build().unwrap();
     runtime.block_on(test);
 }
@@ -69,7 +69,7 @@ async fn after<T>(turns: usize, call: impl Future<Output = T>) -> Option<T> {
 
 /// Drops an execution after 0, 1, 2… turns, until one has ended before that. `client` makes the service under test
 /// anew, or hands out the one that there is; one request at a time may pass it.
-async fn at_every_turn<S>(name: &str, mut client: impl FnMut() -> S, executed: impl Fn(&str) -> usize)
+pub(crate) async fn at_every_turn<S>(name: &str, mut client: impl FnMut() -> S, executed: impl Fn(&str) -> usize)
 where
     S: Service<ToolRequest, Response = ToolResponse, Error = Error, Future: Send> + Clone + Send + Sync + 'static,
 {

@@ -5,7 +5,7 @@
 
 mod clock;
 mod cut;
-mod dropped;
+pub(crate) mod dropped;
 mod frames;
 #[cfg(target_os = "linux")]
 mod idle;
