@@ -25,7 +25,8 @@ impl OnDenial {
     pub(super) fn answer(self, error: &Error) -> Result<CallToolResponse, ErrorData> {
         match self {
             Self::ToolError if error.is_governed_failure() => {
-                Ok(CallToolResult::error(vec![ContentBlock::text(error.to_string())]).into())
+                // Not `error`'s own text: a user's error around the typed one may say anything.
+                Ok(CallToolResult::error(vec![ContentBlock::text(ErrorData::from(error).message)]).into())
             }
             Self::Error | Self::ToolError => Err(error_data(error)),
         }

@@ -1,8 +1,10 @@
 //! What a client is told when a call fails, and of methods that are none of the tools'.
 
+use std::{error::Error as StdError, fmt};
+
 use rmcp::{ErrorData, model::ErrorCode, object};
 use serde_json::json;
-use tower::service_fn;
+use tower::{ServiceBuilder, service_fn};
 use tower_algenta::{BoxError, Error, Profile, StubEngine, ToolRequest, ToolServer, server::OnDenial, stub::Wire};
 
 use super::{Generation, Served, call, governed, json_rpc};
@@ -57,6 +59,40 @@ async fn a_denial_can_be_a_tool_error_without_hints() {
     assert!(printed.contains("idempotency") && !printed.contains("force"), "{printed}");
     // Only what is governed: a refusal is an error all the same.
     json_rpc(call(&client, "query_batch", object!({})).await);
+}
+
+/// An error of a user's own, which says more than a client may read.
+#[derive(Debug)]
+struct Annotated(Error);
+
+impl fmt::Display for Annotated {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "tenant-7 at 10.0.0.3, use force: {}", self.0)
+    }
+}
+
+impl StdError for Annotated {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        Some(&self.0)
+    }
+}
+
+#[tokio::test]
+async fn what_an_error_of_ones_own_adds_is_told_in_neither_form() {
+    let decision = object!({"decision_id": "decision-low-confidence", "webhook_url": "https://hooks.example/x"});
+    let mut told = Vec::new();
+    for on_denial in [OnDenial::Error, OnDenial::ToolError] {
+        let engine = StubEngine::start().await.unwrap();
+        let stack = ServiceBuilder::new().map_err(Annotated).service(governed(&engine, Profile::Execute));
+        let server = Served::start(ToolServer::new(stack).on_denial(on_denial), false).await;
+        let client = server.client(Generation::Handshake).await;
+        told.push(match call(&client, "execute_decision", decision.clone()).await {
+            Ok(result) => result.content[0].as_text().unwrap().text.clone(),
+            failed => json_rpc(failed).message.into_owned(),
+        });
+    }
+    assert!(told[0].contains("confidence") && !told[0].contains("tenant-7"), "{told:?}");
+    assert_eq!(told[0], told[1]);
 }
 
 #[tokio::test]
