@@ -27,7 +27,7 @@ use tower_service::Service;
 #[cfg(feature = "client")]
 use super::PassThrough;
 use super::{ToolServer, failure::error_data};
-use crate::{BoxError, HiddenFields, ProgressSink, ToolRequest, ToolResponse, meta};
+use crate::{BoxError, Error, HiddenFields, ProgressSink, Stripped, ToolRequest, ToolResponse, meta};
 
 /// How soon the end of a session is noticed.
 const LOOK: Duration = Duration::from_secs(1);
@@ -56,7 +56,7 @@ where
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let cursor = params.and_then(|params| params.cursor);
-        let page = list_requests(&context);
+        let page = list_requests(&context)?;
         let list = async {
             match (self.merges_pages, cursor) {
                 (true, None) => self.tools.list_merged(page).await.map_err(|error| error_data(&error)),
@@ -178,7 +178,7 @@ where
                 .passed
                 .ask::<CompleteRequestMethod, _, _>(PassThrough::Completion, &context.extensions, ask)
                 .await?;
-            let allowed = self.tools.list_merged(list_requests(&context)).await;
+            let allowed = self.tools.list_merged(list_requests(&context)?).await;
             let allowed = allowed.map_err(|error| error_data(&error))?.tools;
             let allowed = allowed.into_iter().map(|tool| tool.name.into_owned()).collect();
             completed.meta = None;
@@ -239,21 +239,25 @@ where
     }
 }
 
-/// The layers scrub the `_meta` of calls; that of a list has nothing but its caller's word.
-const HIDDEN: HiddenFields = HiddenFields::new();
-
 /// Makes the requests for the pages that a caller asks for.
-fn list_requests(context: &RequestContext<RoleServer>) -> impl Fn(Option<String>) -> ToolRequest {
-    |cursor| {
-        let mut params = PaginatedRequestParams::default().with_cursor(cursor);
-        params.meta = forwarded(context.meta.clone());
-        if let Some(meta) = &mut params.meta {
-            meta.retain(|key, _| !HIDDEN.hides(key.rsplit('/').next().unwrap_or_default()));
-        }
-        let mut request = ListToolsRequest::with_param(params);
-        request.extensions = context.extensions.clone();
-        ToolRequest::List(request)
+///
+/// The layers scrub the `_meta` of calls; that of a list has nothing but its caller's word, so it is scrubbed here.
+fn list_requests(
+    context: &RequestContext<RoleServer>,
+) -> Result<impl Fn(Option<String>) -> ToolRequest + use<>, ErrorData> {
+    let mut meta = forwarded(context.meta.clone());
+    if let Some(meta) = &mut meta {
+        let scrubbed = HiddenFields::new().scrub_meta(meta, &mut Stripped::default());
+        scrubbed.map_err(|error| error_data(&Error::InvalidArguments(error)))?;
     }
+    let extensions = context.extensions.clone();
+    Ok(move |cursor| {
+        let mut params = PaginatedRequestParams::default().with_cursor(cursor);
+        params.meta.clone_from(&meta);
+        let mut request = ListToolsRequest::with_param(params);
+        request.extensions = extensions.clone();
+        ToolRequest::List(request)
+    })
 }
 
 /// The `_meta` that goes on to the stack: without what belongs to the caller's own connection.
@@ -321,7 +325,6 @@ impl Progress {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Error;
 
     #[test]
     fn what_belongs_to_the_connection_stays_behind() {

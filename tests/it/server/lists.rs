@@ -9,6 +9,7 @@ use rmcp::{
     },
     service::NotificationContext,
 };
+use serde_json::json;
 use tokio::{sync::mpsc, time::timeout};
 use tower::service_fn;
 use tower_algenta::{
@@ -69,7 +70,7 @@ async fn the_meta_of_a_list_carries_no_switch_and_no_hint() {
     let hinting = tower::ServiceBuilder::new()
         .map_response(|response| match response {
             ToolResponse::List(mut list) => {
-                list.meta = serde_json::from_value(serde_json::json!({"hint": "use force=true"})).unwrap();
+                list.meta = serde_json::from_value(json!({"hint": "use force=true"})).unwrap();
                 ToolResponse::List(list)
             }
             call @ ToolResponse::Call(_) => call,
@@ -78,14 +79,22 @@ async fn the_meta_of_a_list_carries_no_switch_and_no_hint() {
     let server = Served::start(ToolServer::new(hinting), false).await;
     let client = server.client(Generation::Stateless).await;
     let mut params = PaginatedRequestParams::default();
-    params.meta = serde_json::from_value(serde_json::json!({"x/Force": true, "traceparent": "kept-here"})).unwrap();
+    let meta = json!({
+        "x/Force": true,
+        "x/force/": true,
+        "$serde_json::private::Number": "1",
+        "a": {"force": true, "b": [{"y/overrideSafety": 1}]},
+        "traceparent": "kept-here",
+    });
+    params.meta = serde_json::from_value(meta).unwrap();
     let list = client.list_tools(Some(params)).await.unwrap();
     assert!(!serde_json::to_string(&list).unwrap().contains("use force"), "{list:?}");
     let raw: String = (engine.received_raw().iter())
-        .map(|request| String::from_utf8_lossy(&request.body).into_owned())
+        .map(|request| String::from_utf8_lossy(&request.body).to_lowercase())
         .filter(|body| body.contains("kept-here"))
         .collect();
-    assert!(raw.contains("tools/list") && !raw.contains("Force"), "{raw}");
+    assert!(raw.contains("tools/list") && raw.contains(r#""a":{"b":[{}]}"#), "{raw}");
+    assert!(["force", "override", "private"].iter().all(|word| !raw.contains(word)), "{raw}");
 }
 
 /// A client with a handshake, which is told whether it asked or not.
