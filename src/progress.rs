@@ -3,14 +3,11 @@
 use rmcp::model::ProgressNotificationParam;
 use tokio::sync::mpsc;
 
-/// Reports that wait to be passed on. More are dropped: the next one says more.
-#[cfg(feature = "server")]
-const WAITING: usize = 16;
-
 /// Takes the reports on the progress of one call.
 ///
-/// A `ToolServer` (feature `server`) puts one into the extensions of a call whose caller wants to know. A service of
-/// yours reports to it; [`EngineClient`](crate::EngineClient) reports what the engine tells.
+/// It stands in the extensions of a call whose caller wants to know: put one there, or let a `ToolServer` (feature
+/// `server`) do it. [`EngineClient`](crate::EngineClient) reports what the engine tells, and a service of yours what it
+/// likes:
 ///
 /// ```
 /// # use rmcp::model::{NumberOrString, ProgressNotificationParam, ProgressToken};
@@ -29,9 +26,44 @@ pub struct ProgressSink {
 }
 
 impl ProgressSink {
-    #[cfg(feature = "server")]
-    pub(crate) fn new() -> (Self, mpsc::Receiver<ProgressNotificationParam>) {
-        let (reports, receiver) = mpsc::channel(WAITING);
+    /// Makes a sink, and the end at which its reports come out. `capacity` of them are kept until somebody reads them,
+    /// and one at the least; more are dropped.
+    ///
+    /// The reports end with the last clone of the sink, which a client drops when the call has ended. Their token is the
+    /// connection's to the engine; their messages are the engine's words, not to be shown to a model.
+    ///
+    /// ```
+    /// # use rmcp::{model::{CallToolResult, NumberOrString, ProgressNotificationParam, ProgressToken}, object};
+    /// # use tower::{ServiceExt as _, service_fn};
+    /// # use tower_algenta::{BoxError, ProgressSink, ToolRequest, ToolResponse};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), BoxError> {
+    /// # let client = service_fn(|request: ToolRequest| async move {
+    /// #     let token = ProgressToken(NumberOrString::Number(0));
+    /// #     let progress = request.extensions().get::<ProgressSink>().unwrap();
+    /// #     progress.report(ProgressNotificationParam::new(token, 0.5));
+    /// #     Ok::<_, BoxError>(ToolResponse::from(CallToolResult::success(vec![])))
+    /// # });
+    /// let (sink, mut reports) = ProgressSink::channel(16);
+    /// let mut request = ToolRequest::call("simulate", object!({"scenario": "expand-to-eu"}));
+    /// request.extensions_mut().insert(sink);
+    ///
+    /// let told = async {
+    ///     let mut told = Vec::new();
+    ///     while let Some(report) = reports.recv().await {
+    ///         told.push(report.progress);
+    ///     }
+    ///     told
+    /// };
+    /// let (answer, told) = tokio::join!(client.oneshot(request), told);
+    /// answer?;
+    /// assert_eq!(told, [0.5]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn channel(capacity: usize) -> (Self, mpsc::Receiver<ProgressNotificationParam>) {
+        let (reports, receiver) = mpsc::channel(capacity.max(1));
         (Self { reports }, receiver)
     }
 

@@ -29,6 +29,9 @@ use super::PassThrough;
 use super::{ToolServer, failure::error_data};
 use crate::{BoxError, Error, HiddenFields, ProgressSink, Stripped, ToolRequest, ToolResponse, meta};
 
+/// Reports of one call that wait to be passed on. More are dropped: the next one says more.
+const WAITING: usize = 16;
+
 /// How soon the end of a session is noticed.
 const LOOK: Duration = Duration::from_secs(1);
 
@@ -84,7 +87,7 @@ where
         let mut request_meta = params.meta.take().unwrap_or_default();
         request_meta.extend(std::mem::take(&mut context.meta));
         let mut progress = request_meta.get_progress_token().map(|token| {
-            let (sink, reports) = ProgressSink::new();
+            let (sink, reports) = ProgressSink::channel(WAITING);
             extensions.insert(sink);
             // What an engine says while it executes is read by nobody who could tell a hint from a report.
             let with_message = !self.names.is_execute_decision(&params.name);
