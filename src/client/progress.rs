@@ -9,10 +9,13 @@ use rmcp::{
     RoleClient, ServiceError,
     model::{
         CallToolRequest, CallToolRequestParams, CallToolResponse, CallToolResult, CancelledNotificationParam,
-        ClientRequest, ProgressNotificationParam, ProgressToken, RequestId, ServerResult,
+        ClientRequest, CustomResult, MetaObject, ProgressNotificationParam, ProgressToken, RequestId, ServerResult,
+        TaskAckResult,
     },
     service::{Peer, PeerRequestOptions},
 };
+
+use serde_json::Value;
 
 use crate::ProgressSink;
 
@@ -66,14 +69,32 @@ impl ProgressTable {
             ServerResult::CallToolResult(result) => Ok(CallToolResponse::Complete(result)),
             ServerResult::InputRequiredResult(result) => Ok(CallToolResponse::InputRequired(result)),
             ServerResult::CreateTaskResult(result) => Ok(CallToolResponse::Task(result)),
-            ServerResult::EmptyResult(_) => Ok(CallToolResponse::Complete(CallToolResult::default())),
-            _ => Err(ServiceError::UnexpectedResponse),
+            other => without_content(other).map(CallToolResponse::Complete).ok_or(ServiceError::UnexpectedResponse),
         }
     }
 
     fn entries(&self) -> std::sync::MutexGuard<'_, Entries> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The result that left out its content, if that is what rmcp's decoding took for another one. rmcp's own calls read it
+/// like this, and who watches a call must not change what its answer means.
+fn without_content(result: ServerResult) -> Option<CallToolResult> {
+    let (result_type, meta) = match result {
+        ServerResult::EmptyResult(_) => (None, None),
+        ServerResult::TaskAckResult(TaskAckResult { result_type, meta, .. }) => (Some(result_type), meta),
+        ServerResult::CustomResult(CustomResult(Value::Object(mut members))) if members.len() == 1 => {
+            match members.remove("_meta")? {
+                Value::Object(meta) => (None, Some(MetaObject(meta))),
+                _ => return None,
+            }
+        }
+        _ => return None,
+    };
+    let mut read = CallToolResult::default();
+    (read.result_type, read.meta) = (result_type, meta);
+    Some(read)
 }
 
 /// A call on its way, whose token isn't known yet.

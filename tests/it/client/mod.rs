@@ -8,6 +8,7 @@ mod connections;
 mod endpoint;
 mod legacy;
 mod list_changes;
+mod progress;
 mod reconnect;
 pub(crate) mod scripted;
 
