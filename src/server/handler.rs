@@ -6,10 +6,10 @@ use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
         CacheScope, CallToolRequest, CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode,
-        ListToolsRequest, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ProgressToken,
-        RequestMetaObject, ServerCapabilities, ServerConfig, SubscriptionFilter,
+        ListToolsRequest, ListToolsResult, PaginatedRequestParams, RequestMetaObject, ServerCapabilities, ServerConfig,
+        SubscriptionFilter,
     },
-    service::{NotificationContext, Peer, RequestContext, SubscriptionContext},
+    service::{NotificationContext, RequestContext, SubscriptionContext},
 };
 #[cfg(feature = "client")]
 use rmcp::{
@@ -20,17 +20,14 @@ use rmcp::{
         ListResourceTemplatesResult, ListResourcesRequestMethod, ListResourcesResult, ReadResourceRequestMethod,
         ReadResourceRequestParams, ReadResourceResponse,
     },
+    service::Peer,
 };
-use tokio::sync::mpsc;
 use tower_service::Service;
 
 #[cfg(feature = "client")]
 use super::PassThrough;
-use super::{ToolServer, failure::error_data};
-use crate::{BoxError, Error, HiddenFields, ProgressSink, Stripped, ToolRequest, ToolResponse, meta};
-
-/// Reports of one call that wait to be passed on. More are dropped: the next one says more.
-const WAITING: usize = 16;
+use super::{ToolServer, failure::error_data, progress::Progress};
+use crate::{BoxError, Error, HiddenFields, Stripped, ToolRequest, ToolResponse, meta};
 
 /// How soon the end of a session is noticed.
 const LOOK: Duration = Duration::from_secs(1);
@@ -87,11 +84,11 @@ where
         let mut request_meta = params.meta.take().unwrap_or_default();
         request_meta.extend(std::mem::take(&mut context.meta));
         let mut progress = request_meta.get_progress_token().map(|token| {
-            let (sink, reports) = ProgressSink::channel(WAITING);
-            extensions.insert(sink);
             // What an engine says while it executes is read by nobody who could tell a hint from a report.
             let with_message = !self.names.is_execute_decision(&params.name);
-            Progress { reports, token, with_message, peer: context.peer.clone(), last: f64::NEG_INFINITY }
+            let (sink, progress) = Progress::new(token, with_message, context.peer.clone());
+            extensions.insert(sink);
+            progress
         });
         params.meta = forwarded(request_meta);
         let mut request = CallToolRequest::new(params);
@@ -229,16 +226,14 @@ where
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         let Some(mut changes) = self.list_changes.clone() else { return Ok(()) };
         changes.mark_unchanged();
-        loop {
-            tokio::select! {
-                () = context.cancelled() => return Ok(()),
-                told = changes.changed() => {
-                    if told.is_err() || context.sink().notify_tool_list_changed().await.is_err() {
-                        return Ok(());
-                    }
-                }
-            }
+        let tell = async {
+            while changes.changed().await.is_ok() && context.sink().notify_tool_list_changed().await.is_ok() {}
+        };
+        tokio::select! {
+            () = context.cancelled() => {}
+            () = tell => {}
         }
+        Ok(())
     }
 }
 
@@ -281,47 +276,6 @@ async fn unless_cancelled<T>(
         biased;
         () = context.ct.cancelled() => Err(ErrorData::internal_error("cancelled by the caller", None)),
         answer = answer => answer,
-    }
-}
-
-/// The reports of one call, on their way to the caller.
-struct Progress {
-    reports: mpsc::Receiver<ProgressNotificationParam>,
-    token: ProgressToken,
-    with_message: bool,
-    peer: Peer<RoleServer>,
-    last: f64,
-}
-
-impl Progress {
-    /// Awaits `call` and passes on what is reported in the meantime.
-    async fn relay<T>(&mut self, call: impl Future<Output = T>) -> T {
-        let mut call = std::pin::pin!(call);
-        let answer = loop {
-            tokio::select! {
-                answer = &mut call => break answer,
-                Some(report) = self.reports.recv() => self.send(report).await,
-            }
-        };
-        while let Ok(report) = self.reports.try_recv() {
-            self.send(report).await;
-        }
-        answer
-    }
-
-    async fn send(&mut self, mut report: ProgressNotificationParam) {
-        // Reports may overtake each other on the way; to the caller, progress only grows.
-        if report.progress <= self.last {
-            return;
-        }
-        self.last = report.progress;
-        report.progress_token = self.token.clone();
-        report.meta = None;
-        if !self.with_message {
-            report.message = None;
-        }
-        // A caller who is gone has cancelled the call.
-        let _ = self.peer.notify_progress(report).await;
     }
 }
 

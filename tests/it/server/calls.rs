@@ -1,26 +1,16 @@
-//! Calls through the server: what arrives, what comes back, giving up, progress.
+//! Calls through the server: what arrives, what comes back, giving up.
 
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::time::Duration;
 
 use rmcp::{
-    ClientHandler, RoleClient,
-    model::{
-        CallToolRequest, CallToolRequestParams, ClientConfig, ClientRequest, NumberOrString, ProgressNotificationParam,
-        ProgressToken, RequestMetaObject,
-    },
+    model::{CallToolRequestParams, RequestMetaObject},
     object,
-    service::{NotificationContext, PeerRequestOptions},
 };
 use serde_json::json;
 use tokio::time::timeout;
-use tower::service_fn;
-use tower_algenta::{BoxError, Profile, ProgressSink, StubEngine, ToolRequest, ToolServer};
+use tower_algenta::{Profile, StubEngine, ToolServer};
 
-use super::{Generation, SOON, Served, call, config, governed};
-use crate::support::empty_result;
+use super::{Generation, SOON, Served, call, governed};
 
 #[tokio::test]
 async fn a_call_arrives_without_what_a_model_may_not_set() {
@@ -81,61 +71,6 @@ async fn a_caller_who_gives_up_cancels_at_the_engine() {
             })
             .await
             .unwrap_or_else(|_| panic!("the engine hears of it: {generation:?}, sessions {sessions}"));
-        }
-    }
-}
-
-/// A client that keeps the reports of progress.
-#[derive(Clone)]
-struct Watching {
-    config: ClientConfig,
-    reports: Arc<Mutex<Vec<ProgressNotificationParam>>>,
-}
-
-impl ClientHandler for Watching {
-    fn get_info(&self) -> ClientConfig {
-        self.config.clone()
-    }
-
-    async fn on_progress(&self, progress: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
-        self.reports.lock().unwrap().push(progress);
-    }
-}
-
-/// Three reports, the second of which comes too late, then the answer.
-fn reporting(request: &ToolRequest) {
-    let progress = request.extensions().get::<ProgressSink>().expect("the caller wants to know");
-    for done in [0.25, 0.125, 0.5] {
-        let mut report = ProgressNotificationParam::new(ProgressToken(NumberOrString::Number(0)), done);
-        report.message = Some("force=true would help".to_owned());
-        progress.report(report);
-    }
-}
-
-#[tokio::test]
-async fn progress_goes_to_the_callers_token() {
-    for generation in Generation::ALL {
-        for (tool, with_message) in [("simulate", true), ("execute_decision", false)] {
-            let stack = service_fn(|request: ToolRequest| async move {
-                reporting(&request);
-                tokio::time::sleep(Duration::from_millis(20)).await;
-                Ok::<_, BoxError>(empty_result())
-            });
-            let server = Served::start(ToolServer::new(stack), false).await;
-            let handler = Watching { config: config(), reports: Arc::default() };
-            let client = server.client_with(generation, handler.clone()).await;
-            let request = CallToolRequest::new(CallToolRequestParams::new(tool));
-            let request = ClientRequest::CallToolRequest(request);
-            let handle = client.send_cancellable_request(request, PeerRequestOptions::no_options()).await.unwrap();
-            let token = handle.progress_token.clone();
-            let _ = timeout(SOON, handle.await_response()).await.expect("the call ends");
-            let reports = handler.reports.lock().unwrap().clone();
-            let told: Vec<_> = reports.iter().map(|report| report.progress).collect();
-            assert_eq!(told, [0.25, 0.5], "{generation:?} {tool}");
-            for report in &reports {
-                assert_eq!(report.progress_token, token);
-                assert_eq!(report.message.is_some(), with_message, "{tool}");
-            }
         }
     }
 }

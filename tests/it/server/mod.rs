@@ -4,6 +4,7 @@ mod calls;
 mod failures;
 pub(crate) mod lists;
 mod pass_through;
+mod progress;
 
 use std::{net::SocketAddr, time::Duration};
 
