@@ -13,6 +13,7 @@ use std::{
 use rmcp::model::Extensions;
 use tokio::{
     sync::{OnceCell, watch},
+    task::JoinSet,
     time::Instant,
 };
 use tower_service::Service;
@@ -62,6 +63,7 @@ struct Inner {
     max_callers: usize,
     idle: Duration,
     callers: Mutex<HashMap<Caller, Slot>>,
+    closing: tokio::sync::Mutex<()>,
 }
 
 /// Whose connection it is: the token's, or nobody's.
@@ -128,8 +130,16 @@ impl Connections {
     }
 
     fn new(per_caller: bool, connect: Connect) -> Self {
-        let inner = Inner { connect, per_caller, max_callers: MAX_CALLERS, idle: IDLE, callers: Mutex::default() };
-        Self { inner: Arc::new(inner) }
+        Self {
+            inner: Arc::new(Inner {
+                connect,
+                per_caller,
+                max_callers: MAX_CALLERS,
+                idle: IDLE,
+                callers: Mutex::default(),
+                closing: tokio::sync::Mutex::default(),
+            }),
+        }
     }
 
     /// Connects now, if there is no connection yet, as the caller whom `extensions` name.
@@ -196,13 +206,13 @@ impl Connections {
 
     /// Closes all connections and waits until they are closed. The next request connects again.
     pub async fn close(&self) {
+        // Held until they are closed, so that others who close them wait for that.
+        let _closing = self.inner.closing.lock().await;
         let callers = std::mem::take(&mut *self.inner.callers());
-        for slot in callers.into_values() {
-            if let Some(client) = slot.client.get() {
-                // It is closed either way.
-                let _ = client.close().await;
-            }
-        }
+        let clients = callers.into_values().filter_map(|slot| slot.client.get().cloned());
+        // All at once, as each may take its ten seconds. It is closed either way.
+        let mut closes: JoinSet<_> = clients.map(|client| async move { client.close().await }).collect();
+        while closes.join_next().await.is_some() {}
     }
 }
 

@@ -315,9 +315,9 @@ async fn the_future_keeps_the_connection() {
     assert!(matches!(timeout(SOON, future).await.unwrap().unwrap(), ToolResponse::Call(_)));
 }
 
-#[tokio::test]
-async fn whoever_closes_waits_until_it_is_closed() {
-    let engine = Scripted::start(|request: &Request| match request.method() {
+/// An engine with sessions, which takes half a second to end one.
+pub(super) async fn slow_to_end() -> Scripted {
+    Scripted::start(|request: &Request| match request.method() {
         "initialize" => request.initialized("2025-11-25").header("mcp-session-id: session-1"),
         "tools/list" => request.tools(&json!([])),
         "" if request.head.starts_with("delete") => Reply::Steps(vec![
@@ -328,7 +328,12 @@ async fn whoever_closes_waits_until_it_is_closed() {
         method if method.starts_with("notifications/") => Reply::new(202, "text/plain", ""),
         _ => Reply::new(400, "text/plain", ""),
     })
-    .await;
+    .await
+}
+
+#[tokio::test]
+async fn whoever_closes_waits_until_it_is_closed() {
+    let engine = slow_to_end().await;
     let client = connect(endpoint(&engine.url)).await;
     let begun = Instant::now();
     let closes = (0..3).map(|number| {
@@ -340,7 +345,6 @@ async fn whoever_closes_waits_until_it_is_closed() {
         }
     });
     for closed in timeout(SOON, join_all(closes)).await.expect("they end") {
-        // The answer to the end of the session takes half a second.
         assert!(closed > Duration::from_millis(400), "{closed:?}");
     }
     client.close().await.unwrap();

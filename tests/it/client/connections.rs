@@ -12,7 +12,9 @@ use tower_algenta::{
 };
 
 use super::{
-    SOON, endpoint,
+    SOON,
+    calls::slow_to_end,
+    endpoint,
     scripted::{Reply, Request, Scripted},
     simulate,
 };
@@ -77,6 +79,27 @@ async fn each_caller_has_a_connection_and_the_endpoints_token_goes_to_none() {
     sent.dedup();
     assert_eq!(sent, [None, Some("Bearer a".to_owned()), Some("Bearer b".to_owned())]);
     assert!(format!("{connections:?}").contains("callers: 3"), "{connections:?}");
+}
+
+#[tokio::test]
+async fn all_connections_are_closed_at_once_and_whoever_closes_them_waits() {
+    let engine = slow_to_end().await;
+    let connections = Connections::per_caller(endpoint(&engine.url));
+    for number in 0..12 {
+        let mut request = ToolRequest::list();
+        request.extensions_mut().insert(BearerToken::new(format!("caller-{number}")).unwrap());
+        connections.clone().oneshot(request).await.unwrap();
+    }
+    let begun = Instant::now();
+    let closes = join_all((0..2).map(async |number| {
+        tokio::time::sleep(Duration::from_millis(50 * number)).await;
+        connections.close().await;
+        begun.elapsed()
+    }));
+    for closed in timeout(SOON, closes).await.expect("they end") {
+        assert!(Duration::from_millis(400) < closed && closed < Duration::from_secs(4), "{closed:?}");
+    }
+    assert_eq!(engine.all().iter().filter(|request| request.head.starts_with("delete")).count(), 12);
 }
 
 /// A subscription that is acknowledged, and ended with that.
