@@ -333,15 +333,11 @@ pub(super) fn counts_objects(stop: Arc<AtomicBool>) -> impl Fn(Profile, Boxed) -
             let stop = stop.clone();
             let has_too_many = move |text: &str| objects(text, &stop) > 10_000;
             Box::pin(async move {
-                if let ToolRequest::Call(call) = &request
-                    && call
-                        .params
-                        .arguments
-                        .iter()
-                        .flat_map(|map| map.values())
-                        .filter_map(Value::as_str)
-                        .any(&has_too_many)
-                {
+                let arguments = match &request {
+                    ToolRequest::Call(call) => call.params.arguments.clone().unwrap_or_default(),
+                    ToolRequest::List(_) => JsonObject::new(),
+                };
+                if arguments.values().filter_map(Value::as_str).any(&has_too_many) {
                     return Err("too many objects".into());
                 }
                 let response = inner.oneshot(request).await?;
