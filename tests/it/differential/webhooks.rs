@@ -128,3 +128,11 @@ fn webhooks_are_admitted_as_in_the_model() {
     assert!(seen[..2].iter().all(|count| count * 20 > cases()), "some pass, and some don't: {seen:?}");
     assert!(seen[2] * 20 < cases(), "hardly any is left open: {seen:?}");
 }
+
+/// What the differential test found, and what to find again.
+#[test]
+fn cases_that_once_differed() {
+    let mapped = Rules { hosts: &["[::ffff:5db8:d822]"], http: false, internal: false };
+    assert_eq!(compare(mapped, "https://[::ffff:5db8:d822]/x"), Some(false));
+    assert_eq!(compare(Rules { internal: true, ..mapped }, "https://[::ffff:5db8:d822]/x"), Some(true));
+}
