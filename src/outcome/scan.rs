@@ -23,6 +23,9 @@ const PASSES: usize = 16;
 /// And on top, so that a short text with many braces is not refused.
 const ALLOWANCE: usize = 4096;
 
+/// Bytes of a first key that are looked at before an object is tried, once one has failed.
+const KEY: usize = 32;
+
 /// The text is longer than [`TEXT_LIMIT`], or the scan's budget is spent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Unreadable;
@@ -133,10 +136,10 @@ impl<'a> Objects<'a> {
             }
             let error = if self.is_doomed(start) {
                 self.error
-            } else if let Err(no) = begins(self.text.as_bytes(), self.at) {
+            } else if let Err(no) = self.begins() {
                 // Nothing was open there but this brace, so there is nothing to learn from it.
-                self.at = no;
                 self.charge((no - start).max(16))?;
+                self.at = next_to_read(self.text.as_bytes(), self.at);
                 continue;
             } else {
                 // Skipping first finds the end, and the errors, without building anything.
@@ -171,6 +174,17 @@ impl<'a> Objects<'a> {
         Ok(None)
     }
 
+    /// Whether the object can go on behind its brace, as far as its first key tells; if not, where it can't.
+    #[inline]
+    fn begins(&self) -> Result<(), usize> {
+        let text = self.text.as_bytes();
+        if !matches!(text.get(self.at), Some(b'"' | b'}' | b' ' | b'\n' | b'\t' | b'\r')) {
+            return Err(self.at);
+        }
+        // Where nothing has failed, as a rule nothing will.
+        if self.error == 0 { Ok(()) } else { has_key(text, self.at) }
+    }
+
     /// Where the next brace is, which is often here.
     fn next_brace(&self) -> Option<usize> {
         let rest = &self.text.as_bytes()[self.at..];
@@ -178,12 +192,30 @@ impl<'a> Objects<'a> {
     }
 }
 
-/// Whether an object can go on from `at`; if not, where it can't.
+/// Whether a key and a colon can be read at `at`, or the end of an object; if not, where not.
+fn has_key(text: &[u8], at: usize) -> Result<(), usize> {
+    let key = next_to_read(text, at);
+    match text.get(key) {
+        Some(b'"') => {}
+        Some(b'}') => return Ok(()),
+        _ => return Err(key),
+    }
+    let rest = text.get(key + 1..).unwrap_or_default();
+    // Of a longer key, or one with an escape, only a try can tell.
+    match rest.iter().take(KEY).position(|byte| matches!(byte, b'"' | b'\\')) {
+        Some(len) if rest.get(len) == Some(&b'"') => {
+            let colon = next_to_read(text, key + 1 + len + 1);
+            if text.get(colon) == Some(&b':') { Ok(()) } else { Err(colon) }
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Where white space ends.
 #[inline]
-fn begins(text: &[u8], at: usize) -> Result<(), usize> {
+fn next_to_read(text: &[u8], at: usize) -> usize {
     let rest = text.get(at..).unwrap_or_default();
-    let space = rest.iter().take_while(|byte| matches!(byte, b' ' | b'\n' | b'\t' | b'\r')).count();
-    if matches!(rest.get(space), Some(b'"' | b'}')) { Ok(()) } else { Err(at + space) }
+    at + rest.iter().take_while(|byte| matches!(byte, b' ' | b'\n' | b'\t' | b'\r')).count()
 }
 
 #[cfg(test)]
