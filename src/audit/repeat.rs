@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{AuditRecord, AuditSink, AuditUnavailable, Caller, OnSinkFailure, outcome::Asked, watched::Watched};
+use super::{
+    AuditRecord, AuditSink, AuditUnavailable, Caller, OnSinkFailure, StrippedSlot, outcome::Asked, watched::Watched,
+};
 use crate::{Denial, Error, ExecutionReceipt, denial::Overrides};
 
 /// Records the repeats of an operator.
@@ -20,7 +22,7 @@ impl Repeats {
     /// A repeat that sets what is in `granted`.
     pub(crate) fn begin(&self, denial: &Denial, granted: Overrides, caller: Option<Caller>) -> Repeated {
         let record = AuditRecord::repeat(denial, granted, caller);
-        Repeated(Watched::new(record, Arc::clone(&self.sink)))
+        Repeated(Watched::new(record, StrippedSlot::default(), Arc::clone(&self.sink)))
     }
 
     /// An error if the record would be lost.

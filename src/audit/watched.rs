@@ -17,17 +17,19 @@ pub(super) struct Watched<K: AuditSink> {
 }
 
 impl<K: AuditSink> Watched<K> {
-    pub(super) fn new(record: AuditRecord, sink: K) -> Self {
-        Self { record, since: Instant::now(), stripped: StrippedSlot::default(), sink }
+    /// Watches over a request whose hidden fields are told to `stripped`.
+    pub(super) fn new(record: AuditRecord, stripped: StrippedSlot, sink: K) -> Self {
+        Self { record, since: Instant::now(), stripped, sink }
     }
 
     pub(super) fn request(request: &mut ToolRequest, names: &ToolNames, sink: K) -> Self {
-        let mut watched = Self::new(AuditRecord::begin(request, names), sink);
-        if let ToolRequest::Call(call) = request {
+        let record = AuditRecord::begin(request, names);
+        let stripped = match request {
+            ToolRequest::List(_) => StrippedSlot::default(),
             // An audit further out may have put one there.
-            watched.stripped = call.extensions.get_or_insert_with(StrippedSlot::default).clone();
-        }
-        watched
+            ToolRequest::Call(call) => call.extensions.get_or_insert_with(StrippedSlot::default).clone(),
+        };
+        Self::new(record, stripped, sink)
     }
 
     pub(super) const fn asked(&self) -> Asked {
