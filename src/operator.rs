@@ -1,7 +1,8 @@
 //! The human's repeat of a denied execution.
 //!
 //! An [`Operator`] wraps the *inner* service, so it is made beside the governed stack and never inside it: nothing that an
-//! agent holds can produce one.
+//! agent holds can produce one. To have its repeats in the stack's log, give [`Operator::audit`] a clone of its
+//! [`AuditLayer`].
 //!
 //! # Example
 //!
@@ -132,8 +133,8 @@ impl<S> Operator<S> {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidArguments`] if the denial was used, the contract has no override for its gate, or the decision's id
-    /// holds a brace, so that the denial may have been read from a quotation of it; otherwise as a
+    /// [`Error::InvalidArguments`] if the denial was used, the contract has no override for its gate, or the denial may
+    /// have been read from the call's own arguments (see [`Denial::can_be_overridden`]); otherwise as a
     /// governed call, and [`Error::Rejected`] for a 4xx.
     pub async fn override_denial(&self, denial: &Denial) -> Result<ExecutionReceipt, Error>
     where
@@ -146,7 +147,7 @@ impl<S> Operator<S> {
         let begin = |audit: &Repeats| audit.begin(denial, granted.unwrap_or_default(), self.caller.clone());
         let mut repeated = self.audit.as_ref().map(begin);
         let outcome = match granted {
-            Some(_) if denial.decision().id_may_read_as_json() => Err(refused(InvalidReason::DenialForgeable)),
+            Some(_) if denial.is_forgeable() => Err(refused(InvalidReason::DenialForgeable)),
             Some(granted) => self.repeat(denial, granted, repeated.as_mut()).await,
             None => Err(refused(InvalidReason::NoOverride)),
         };

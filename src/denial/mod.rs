@@ -160,6 +160,7 @@ pub struct Denial {
     decision: ExecuteDecision,
     wire_name: Cow<'static, str>,
     granted: Overrides,
+    is_forgeable: bool,
     used: Arc<AtomicBool>,
 }
 
@@ -170,7 +171,27 @@ impl Denial {
         wire_name: Cow<'static, str>,
         granted: Overrides,
     ) -> Self {
-        Self { blocked, decision, wire_name, granted, used: Arc::default() }
+        Self { blocked, decision, wire_name, granted, is_forgeable: false, used: Arc::default() }
+    }
+
+    /// Says that it may have been read from a quotation of the call, which may have run.
+    pub(crate) fn forgeable(mut self, is_forgeable: bool) -> Self {
+        self.is_forgeable = is_forgeable;
+        self
+    }
+
+    /// Whether an operator can override it, once.
+    ///
+    /// Not where the contract has no override for its gate, and not where the arguments of the call could be what it was
+    /// read from: an engine that executed the decision, failed after that and quoted them would read the same. Such a
+    /// decision has to be looked at where it is kept.
+    #[must_use]
+    pub fn can_be_overridden(&self) -> bool {
+        !self.is_forgeable && !self.is_used() && self.gate().allowed_override().is_some()
+    }
+
+    pub(crate) const fn is_forgeable(&self) -> bool {
+        self.is_forgeable
     }
 
     /// The gate that blocked the execution.

@@ -108,8 +108,8 @@ pub enum InvalidReason {
     OverrideUsed,
     /// The contract has no override for the gate, or it was granted already.
     NoOverride,
-    /// The decision's id holds a brace. An engine that fails and quotes it may only seem to have denied the call, which may
-    /// have run.
+    /// The call's arguments hold what a denial could be read from: a brace, in a text, or a member that is called `gate`.
+    /// An engine that fails and quotes them may only seem to have denied the call, which may have run.
     DenialForgeable,
     /// An [`Operator`](crate::Operator) wraps a governed stack, which would strip what it sets. Wrap the service under it.
     OperatorAboveStack,
@@ -136,7 +136,7 @@ impl fmt::Display for InvalidReason {
             Self::WebhookAddressInternal => "`webhook_url` leads to an internal address",
             Self::OverrideUsed => "this denial was already overridden once",
             Self::NoOverride => "the contract has no override for this gate",
-            Self::DenialForgeable => "the id of the decision may be what the denial was read from",
+            Self::DenialForgeable => "the arguments of the call may be what the denial was read from",
             Self::OperatorAboveStack => "the operator wraps a governed stack and not the service under it",
         })
     }

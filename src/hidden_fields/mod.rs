@@ -11,7 +11,7 @@ mod stripped;
 mod text;
 
 pub(crate) use arguments::strip_private;
-pub(crate) use names::{FORCE, OVERRIDE_SAFETY, canonical, is_private, spells};
+pub(crate) use names::{FORCE, OVERRIDE_SAFETY, canonical, is_private, nfkc, spells};
 pub(crate) use schema::discard_tool;
 
 pub use names::{Matching, NEVER_MODEL_FACING};

@@ -181,7 +181,7 @@ pub(crate) fn canonical(key: &str) -> String {
 }
 
 /// `key` in the form that compatible spellings share.
-pub(super) fn nfkc(key: &str) -> String {
+pub(crate) fn nfkc(key: &str) -> String {
     key.nfkc().collect()
 }
 

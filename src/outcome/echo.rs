@@ -10,8 +10,13 @@ use super::{
     object::Object,
     reading::bodies,
     scan::{Objects, TEXT_LIMIT, Unreadable},
+    telling::{CODE, GATE},
 };
-use crate::{decision::DECISION_ID, denial};
+use crate::{
+    decision::DECISION_ID,
+    denial,
+    hidden_fields::{nfkc, spells},
+};
 
 /// What an answer might quote of a call's arguments and that could be taken for a denial. Nearly every call has none.
 #[derive(Clone, Debug, Default)]
@@ -20,17 +25,21 @@ pub(crate) struct Echoes {
     texts: Vec<Box<str>>,
     /// Objects in which one reads like a denial, none of them inside another.
     objects: Vec<JsonObject>,
+    may_forge: bool,
 }
 
-/// What may still be compared with the arguments, in bytes of texts and in values of objects. A model that writes a
-/// thousand denials, and has an engine quote a thousand others, must not hold this process up.
+/// What may still be compared with the arguments. A model that writes a thousand denials, and has an engine quote a
+/// thousand others, must not hold this process up.
 #[derive(Debug)]
 pub(super) struct Comparisons(usize);
 
+/// Bytes of a text that are searched at the cost of one value that is compared.
+const SEARCHED: usize = 64;
+
 impl Comparisons {
-    /// Some milliseconds' worth.
+    /// Values: a tenth of a second's worth, at the most.
     pub(super) const fn new() -> Self {
-        Self(16 * TEXT_LIMIT)
+        Self(TEXT_LIMIT)
     }
 
     fn charge(&mut self, cost: usize) -> Result<(), Unreadable> {
@@ -41,14 +50,14 @@ impl Comparisons {
 
 impl Echoes {
     /// No call, so nothing can be an echo.
-    pub(crate) const NONE: &'static Self = &Self { texts: Vec::new(), objects: Vec::new() };
+    pub(crate) const NONE: &'static Self = &Self { texts: Vec::new(), objects: Vec::new(), may_forge: false };
 
     /// What an answer to a call with `arguments`, of limited depth, might quote.
     ///
     /// The text of `decision_id` is left out. An id that holds a brace is hardly a decision's, so what quotes it has hardly
     /// run, and aborts as a denial, which no operator can override.
     pub(crate) fn of(arguments: &JsonObject) -> Self {
-        let mut echoes = Self::default();
+        let mut echoes = Self { may_forge: may_forge(arguments), ..Self::default() };
         // An engine may quote the call as a whole.
         echoes.add_object(arguments);
         for (key, value) in arguments.iter().filter(|(key, _)| *key != DECISION_ID) {
@@ -56,6 +65,11 @@ impl Echoes {
             echoes.add_texts_in(value);
         }
         echoes
+    }
+
+    /// Whether an engine that quotes the call, in whatever form, could seem to have written a denial.
+    pub(crate) const fn may_forge(&self) -> bool {
+        self.may_forge
     }
 
     /// Whether `object`, written as `text` in the midst of prose, stands in an argument.
@@ -67,7 +81,7 @@ impl Echoes {
         comparisons: &mut Comparisons,
     ) -> Result<bool, Unreadable> {
         for argument in &self.texts {
-            comparisons.charge(argument.len())?;
+            comparisons.charge(1 + argument.len() / SEARCHED)?;
             if argument.contains(text) {
                 return Ok(true);
             }
@@ -140,13 +154,22 @@ impl Comparisons {
     fn is_part_of(&mut self, less: &Value, more: &Value) -> Result<bool, Unreadable> {
         match (less, more) {
             (Value::Object(less), Value::Object(more)) => self.is_part_of_object(less, more),
-            (Value::Array(less), Value::Array(more)) => Ok(less.len() == more.len()
-                && !any(less.iter().zip(more), |(less, more)| Ok(!self.is_part_of(less, more)?))?),
+            (Value::Array(less), Value::Array(more)) => {
+                self.charge(1)?;
+                Ok(less.len() == more.len()
+                    && !any(less.iter().zip(more), |(less, more)| Ok(!self.is_part_of(less, more)?))?)
+            }
             (Value::String(less), Value::String(more)) => {
-                self.charge(less.len() + more.len())?;
+                self.charge(1 + less.len() / SEARCHED)?;
                 if less == more {
                     return Ok(true);
                 }
+                // A value for each byte of either, if it is JSON.
+                let is_json = |text: &str| text.trim_start().starts_with(['{', '[']);
+                if !is_json(less) || !is_json(more) {
+                    return Ok(false);
+                }
+                self.charge(less.len() + more.len())?;
                 // A scrub writes a text anew if it takes something out of it.
                 let read = |text: &str| serde_json::from_str::<Value>(text).ok().filter(|value| !value.is_string());
                 match read(less).zip(read(more)) {
@@ -162,10 +185,13 @@ impl Comparisons {
     }
 
     fn is_part_of_object(&mut self, less: &JsonObject, more: &JsonObject) -> Result<bool, Unreadable> {
-        self.charge(1)?;
-        Ok(!any(less, |(key, value)| match more.get(key) {
-            Some(more) => Ok(!self.is_part_of(value, more)?),
-            None => Ok(true),
+        Ok(!any(less, |(key, value)| {
+            // A look-up compares some keys.
+            self.charge(4 + key.len() / SEARCHED)?;
+            match more.get(key) {
+                Some(more) => Ok(!self.is_part_of(value, more)?),
+                None => Ok(true),
+            }
         })?)
     }
 }
@@ -194,6 +220,43 @@ fn holds_a_denial_in(value: &Value) -> bool {
         Value::Array(items) => items.iter().any(holds_a_denial_in),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }
+}
+
+/// Whether an engine that writes out what is in `members`, whole or in part, decoded, joined, or in lower case, may seem to
+/// have written a denial. For that, a brace has to come from a text, or from an object that names a gate.
+///
+/// All but `decision_id`, whose brace is looked for elsewhere.
+fn may_forge(members: &JsonObject) -> bool {
+    members.iter().any(|(key, value)| {
+        names_a_gate(key, value) || may_hold_a_brace(key) || key != DECISION_ID && value_may_forge(value)
+    })
+}
+
+fn value_may_forge(value: &Value) -> bool {
+    match value {
+        Value::String(text) => may_hold_a_brace(text),
+        Value::Array(items) => items.iter().any(value_may_forge),
+        Value::Object(members) => may_forge(members),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+fn names_a_gate(key: &str, value: &Value) -> bool {
+    spells(key, GATE) || spells(key, CODE) && value.as_str().is_some_and(denial::is_denial_code)
+}
+
+/// Whether `text` holds a brace, or what is decoded to one: an escape of a URL's, of JSON's or of HTML's, another width.
+fn may_hold_a_brace(text: &str) -> bool {
+    let may = |text: &str| text.contains('{') || text.contains(['%', '\\', '&']) && may_escape_a_brace(text.as_bytes());
+    may(text) || !text.is_ascii() && may(&nfkc(text))
+}
+
+fn may_escape_a_brace(text: &[u8]) -> bool {
+    let escapes_once_or_twice = |window: &[u8]| matches!(window, [b'%', b'7', b'b' | b'B'] | [b'%', b'2', b'5']);
+    let starts_an_escape = |window: &[u8]| {
+        matches!(window, [b'\\', b'u' | b'U' | b'x' | b'N' | b'0' | b'1'] | [b'&', b'#'] | [b'&', b'l'])
+    };
+    text.windows(3).any(escapes_once_or_twice) || text.windows(2).any(starts_an_escape)
 }
 
 fn reads_like_a_denial(object: Object<'_>) -> bool {
@@ -266,6 +329,36 @@ mod tests {
     }
 
     #[test]
+    fn a_call_may_forge_what_needs_a_brace_or_names_a_gate() {
+        for harmless in [
+            json!({"note": "n", "rows": [1, 2.5, true, null], "code": "EMEA-7", "url": "https://h/x?a=1&b=%C3%A4%20", "path": "C:\\dir"}),
+            json!({"note": "5 % more, \"quoted\", größer", "error": {"detail": "x"}, "gates": 3}),
+            json!("plain"),
+        ] {
+            assert!(!Echoes::of(&object!({"metadata": (harmless.clone())})).may_forge(), "{harmless}");
+        }
+        for forging in [
+            json!({"gate": "x"}),
+            json!([{"deep": {"Gate": 1}}]),
+            json!({"code": "Execution_Blocked_x"}),
+            json!({"{\"gate\"": "\"idempotency\"}"}),
+            json!(["{\"gate\"", ":\"idempotency\"}"]),
+            json!("%7B%22gate%22"),
+            json!("%257b"),
+            json!("\\u007b"),
+            json!("&#123;"),
+            json!("&lcub;"),
+            json!("\u{ff5b}"),
+            json!("\u{ff05}7b"),
+        ] {
+            assert!(Echoes::of(&object!({"metadata": (forging.clone())})).may_forge(), "{forging}");
+        }
+        assert!(Echoes::of(&object!({"decision_id": "d", "webhook_url": "https://h/%7B%22gate%22"})).may_forge());
+        assert!(Echoes::of(&object!({"decision_id": "d", "gate": "x"})).may_forge());
+        assert!(!Echoes::of(&object!({"decision_id": "d%7b", "webhook_url": "https://h/x"})).may_forge());
+    }
+
+    #[test]
     fn comparisons_have_an_end() {
         let denials = |name: &str| (0..6000).map(|index| json!({"gate": format!("{name}{index}")})).collect::<Value>();
         let echoes = Echoes::of(&object!({"metadata": {"x": (denials("a"))}}));
@@ -275,10 +368,10 @@ mod tests {
             assert!(!found);
             compared += 1;
         }
-        assert!((10..1000).contains(&compared), "{compared}");
+        assert!((10..100).contains(&compared), "{compared}");
         let echoes = Echoes::of(&object!({"a": (format!("{{{}", "x".repeat(1 << 20)))}));
         let mut comparisons = Comparisons::new();
         let compared = (0..).take_while(|_| echoes.contain("y", Object::Parsed(&denial), &mut comparisons).is_ok());
-        assert_eq!(compared.count(), 15, "sixteen times a mebibyte, and a byte");
+        assert_eq!(compared.count(), 63, "sixty-four times a mebibyte, and some bytes");
     }
 }

@@ -27,7 +27,11 @@ pub(crate) enum Verdict {
     /// Executed, and this is the receipt of this very call.
     Receipt(ExecutionReceipt),
     /// A gate said no.
-    Denied(ExecutionBlocked),
+    Denied {
+        blocked: ExecutionBlocked,
+        /// The answer as a whole is an envelope with status 409: then nothing ran, whoever wrote the rest of it.
+        is_conflict: bool,
+    },
     /// A 4xx tool error with this status: it did not run.
     Rejected(u16),
     /// The answer is no receipt.
@@ -82,7 +86,7 @@ fn judge_result(result: &CallToolResult, call: &ExecuteDecision, echoes: &Echoes
 fn judge_denial(reading: &mut Reading<'_>) -> Option<Verdict> {
     Some(match reading.take_denial() {
         Ok(_) if reading.has_receipt() => Verdict::Failed(FailureReason::Contradiction),
-        Ok(denial) => Verdict::Denied(denial),
+        Ok(blocked) => Verdict::Denied { blocked, is_conflict: reading.is_conflict() },
         Err(NotADenial::Ambiguous) => Verdict::Failed(FailureReason::AmbiguousDenial),
         Err(NotADenial::Unreadable) => Verdict::Unknown(UnknownReason::Unreadable),
         Err(NotADenial::Absent) if reading.has_conflict() => Verdict::Failed(FailureReason::UnreadableConflict),

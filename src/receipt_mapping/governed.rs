@@ -139,7 +139,7 @@ impl Governed {
                 Ok(CallOutcome::executed(response, receipt))
             }
             Verdict::Receipt(receipt) => Ok(CallOutcome::executed(response, receipt)),
-            Verdict::Denied(blocked) => Err(self.denied(blocked)),
+            Verdict::Denied { blocked, is_conflict } => Err(self.denied(blocked, is_conflict)),
             Verdict::Rejected(_) => match self.rules.on_tool_error {
                 OnToolError::Pass => {
                     if let CallToolResponse::Complete(result) = &mut response {
@@ -163,9 +163,10 @@ impl Governed {
         }
     }
 
-    fn denied(&self, blocked: ExecutionBlocked) -> Error {
+    fn denied(&self, blocked: ExecutionBlocked, is_conflict: bool) -> Error {
         let denial = Denial::new(blocked, self.decision.clone(), self.wire_name.clone(), self.granted);
-        Error::Denied(Box::new(denial))
+        let may_forge = self.echoes.may_forge() || self.decision.id_may_read_as_json();
+        Error::Denied(Box::new(denial.forgeable(may_forge && !is_conflict)))
     }
 
     fn settle_error<E>(&self, error: E) -> E
@@ -193,7 +194,7 @@ impl Governed {
         let data = links(view).find_map(|error| error.downcast_ref::<ErrorData>());
         let verdict = data.map(|data| outcome::judge_error(data, &self.echoes));
         match verdict {
-            Some(Verdict::Denied(blocked)) => self.denied(blocked).into(),
+            Some(Verdict::Denied { blocked, is_conflict }) => self.denied(blocked, is_conflict).into(),
             Some(Verdict::Failed(reason)) => failed(ExecutionFailed::new(reason)).into(),
             _ => unknown(OutcomeUnknown::new(UnknownReason::InnerError).with_error(error.into())).into(),
         }

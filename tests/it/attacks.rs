@@ -140,7 +140,9 @@ async fn an_echo_of_an_argument_is_no_denial() {
 
 #[tokio::test]
 async fn the_operators_repeat_carries_nothing_that_was_stripped() {
-    let denial = || Ok::<_, BoxError>(ToolResponse::from(text(r#"{"error":{"gate":"idempotency"}}"#)));
+    // A conflict, so that it can be overridden whatever the call held.
+    let denial = r#"{"error":{"gate":"idempotency","status_code":409}}"#;
+    let denial = || Ok::<_, BoxError>(ToolResponse::from(text(denial)));
     let strip = || HiddenFields::new().nested(Nested::Strip).with_field("secret");
     for (fields, arguments) in [
         (
@@ -268,6 +270,30 @@ async fn a_repeated_member_anywhere_in_a_receipt_is_no_receipt() {
         RECEIPT.replace('}', r#","payload_summary":{"a":1,"a":2}}"#),
     ] {
         assert!(end_in(text(answer.clone())).await.is_err(), "{answer}");
+    }
+}
+
+/// More members than the scan keeps the places of, so a parser reads it: it is the same receipt.
+#[tokio::test]
+async fn a_receipt_of_many_members_is_one() {
+    let more: String = (0..100).map(|index| format!(r#","more_{index}":{index}"#)).collect();
+    let receipt = RECEIPT.replace('}', &format!("{more}}}"));
+    for answer in [receipt.clone(), json!({"result": receipt}).to_string()] {
+        assert!(end_in(text(answer.clone())).await.unwrap().receipt().is_some(), "{answer}");
+    }
+    let doubled = receipt.replace("}", r#","more_1":1}"#);
+    for answer in [doubled.clone(), json!({"result": doubled}).to_string()] {
+        assert!(end_in(text(answer.clone())).await.is_err(), "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn a_receipt_in_prose_is_none_under_a_sole_result_either() {
+    for prose in [format!("delivered: {RECEIPT}"), format!("{RECEIPT}.")] {
+        for answer in [prose.clone(), json!({"result": prose}).to_string()] {
+            let outcome = end_in(text(answer.clone())).await;
+            assert!(outcome.is_err_and(|error| error.is_governed_failure()), "{answer}");
+        }
     }
 }
 

@@ -32,6 +32,7 @@ pub(super) struct Reading<'a> {
     denial: Result<Option<ExecutionBlocked>, NotADenial>,
     has_error: bool,
     has_conflict: bool,
+    is_conflict: bool,
     has_receipt: bool,
     copies: Copies<'a>,
 }
@@ -45,6 +46,7 @@ impl<'a> Reading<'a> {
             denial: Ok(None),
             has_error: false,
             has_conflict: false,
+            is_conflict: false,
             has_receipt: false,
             copies: Copies::new(),
         }
@@ -167,6 +169,10 @@ impl<'a> Reading<'a> {
 
     /// Takes in a copy of the result.
     fn take_copy(&mut self, object: Object<'_>, source: Source<'a>) -> Result<(), Unreadable> {
+        let envelope = object.sole(ERROR).and_then(|_| object.under(ERROR));
+        if envelope.and_then(|envelope| envelope.get(STATUS_CODE)).and_then(read_status) == Some(CONFLICT) {
+            self.is_conflict = !self.echoes.contain_object(object, &mut self.comparisons)?;
+        }
         let copied = self.take(object, true)?;
         self.add_copy(copied, source);
         Ok(())
@@ -300,6 +306,11 @@ impl<'a> Reading<'a> {
     /// Whether anything in the answer has a status of 409.
     pub(super) const fn has_conflict(&self) -> bool {
         self.has_conflict
+    }
+
+    /// Whether the answer, or a copy of it, is an envelope with status 409 and nothing else, and not quoted from the call.
+    pub(super) const fn is_conflict(&self) -> bool {
+        self.is_conflict
     }
 
     /// Whether anything in the answer says that the call failed.
