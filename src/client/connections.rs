@@ -204,7 +204,8 @@ impl Connections {
         }
     }
 
-    /// Closes all connections and waits until they are closed. The next request connects again.
+    /// Closes all connections and waits until they are closed, but for one that is being made. The next request connects
+    /// again, and so does [`watch_list_changes`](Self::watch_list_changes).
     pub async fn close(&self) {
         // Held until they are closed, so that others who close them wait for that.
         let _closing = self.inner.closing.lock().await;

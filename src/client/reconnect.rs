@@ -29,7 +29,8 @@ type Connect = Arc<dyn Fn() -> BoxFuture<Result<EngineClient, Error>> + Send + S
 ///
 /// **No request is sent twice.** One that fails, fails as it does with [`EngineClient`]; then the connection is made anew
 /// - at once, if it is lost or could not be opened;
-/// - after a pause, once three requests in a row were answered by an HTTP error, by what is no answer, or not in time.
+/// - after a pause, once three lists or three calls in a row were answered by an HTTP error, by what is no answer, or not
+///   in time.
 ///   One or two can be the fault of what was asked, and a model must not take an engine from everybody. That goes for a
 ///   401 as well: something behind the engine may have said it. If it is the engine that refuses the token, the list
 ///   over the new connection finds out.
@@ -64,8 +65,16 @@ enum State {
 /// What the answers say of a connection.
 #[derive(Default)]
 struct Health {
-    has_served: AtomicBool,
     is_lost: AtomicBool,
+    // A list that is answered is no proof that calls are: an engine may tell its tools to everybody.
+    lists: Answers,
+    calls: Answers,
+}
+
+/// How requests of one kind ended.
+#[derive(Default)]
+struct Answers {
+    has_any: AtomicBool,
     failed_in_a_row: AtomicUsize,
 }
 
@@ -138,7 +147,7 @@ impl Service<ToolRequest> for Reconnect {
                 },
                 State::Connected(_, health, backoff) => {
                     let mut backoff = std::mem::replace(backoff, Backoff::new());
-                    let has_served = health.has_served.load(Ordering::Relaxed);
+                    let has_served = health.has_served();
                     if has_served {
                         backoff.reset();
                     }
@@ -153,7 +162,10 @@ impl Service<ToolRequest> for Reconnect {
     /// fails with [`Error::NotSent`].
     fn call(&mut self, request: ToolRequest) -> ReconnectFuture {
         let sent = match &mut self.state {
-            State::Connected(client, health, _) => Some((client.call(request), Arc::clone(health))),
+            State::Connected(client, health, _) => {
+                let is_list = matches!(request, ToolRequest::List(_));
+                Some((client.call(request), Arc::clone(health), is_list))
+            }
             State::Idle | State::Connecting(_) => None,
         };
         ReconnectFuture { sent }
@@ -209,22 +221,38 @@ impl Health {
     }
 
     fn is_failing(&self) -> bool {
-        self.failed_in_a_row.load(Ordering::Relaxed) >= FAILURES
+        self.lists.failed() >= FAILURES || self.calls.failed() >= FAILURES
     }
 
-    fn note(&self, answer: &Result<ToolResponse, Error>) {
+    /// Whether the connection was of use.
+    fn has_served(&self) -> bool {
+        self.calls.has_any() || self.lists.has_any() && self.calls.failed() == 0
+    }
+
+    fn note(&self, answer: &Result<ToolResponse, Error>, is_list: bool) {
+        let answers = if is_list { &self.lists } else { &self.calls };
         match answer.as_ref().err().and_then(call_error) {
             Some(CallErrorKind::Cancelled) => {}
             Some(
                 CallErrorKind::Unreachable | CallErrorKind::Closed | CallErrorKind::Lost | CallErrorKind::SessionLost,
             ) => self.is_lost.store(true, Ordering::Relaxed),
-            Some(_) => _ = self.failed_in_a_row.fetch_add(1, Ordering::Relaxed),
+            Some(_) => _ = answers.failed_in_a_row.fetch_add(1, Ordering::Relaxed),
             // The engine's own error is an answer, too.
             None => {
-                self.has_served.store(true, Ordering::Relaxed);
-                self.failed_in_a_row.store(0, Ordering::Relaxed);
+                answers.has_any.store(true, Ordering::Relaxed);
+                answers.failed_in_a_row.store(0, Ordering::Relaxed);
             }
         }
+    }
+}
+
+impl Answers {
+    fn has_any(&self) -> bool {
+        self.has_any.load(Ordering::Relaxed)
+    }
+
+    fn failed(&self) -> usize {
+        self.failed_in_a_row.load(Ordering::Relaxed)
     }
 }
 
@@ -244,18 +272,19 @@ fn call_error(error: &Error) -> Option<CallErrorKind> {
 /// Response future of [`Reconnect`]. Dropped before the answer, it cancels the request at the engine.
 #[must_use = "futures do nothing unless you `.await` or poll them"]
 pub struct ReconnectFuture {
-    sent: Option<(engine_client::ResponseFuture, Arc<Health>)>,
+    // The answer that is to come, what it is noted in, and whether a list was asked for.
+    sent: Option<(engine_client::ResponseFuture, Arc<Health>, bool)>,
 }
 
 impl Future for ReconnectFuture {
     type Output = Result<ToolResponse, Error>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let Some((future, health)) = &mut self.sent else {
+        let Some((future, health, is_list)) = &mut self.sent else {
             return Poll::Ready(Err(CallError::new(CallErrorKind::Closed).into()));
         };
         let answer = ready!(Pin::new(future).poll(cx));
-        health.note(&answer);
+        health.note(&answer, *is_list);
         Poll::Ready(answer)
     }
 }

@@ -152,6 +152,23 @@ async fn an_engine_that_only_connects_is_tried_less_and_less() {
     assert!(begun.elapsed() >= Duration::from_millis(750), "{:?}", begun.elapsed());
 }
 
+/// The tools may be everybody's to see, and the calls nobody's.
+#[tokio::test]
+async fn lists_that_are_answered_do_not_hide_that_no_call_is() {
+    let engine = answers_calls_with(&[401]).await;
+    let mut service = Reconnect::to(endpoint(&engine.url));
+    let begun = tokio::time::Instant::now();
+    for _ in 0..5 {
+        for _ in 0..3 {
+            assert!(send(&mut service, ToolRequest::list()).await.is_ok());
+            upstream(&send(&mut service, simulate()).await.unwrap_err());
+        }
+        assert!(!service.is_connected());
+    }
+    // As above.
+    assert!(begun.elapsed() >= Duration::from_millis(750), "{:?}", begun.elapsed());
+}
+
 /// Something behind an engine may say of one call what the engine says of a token.
 #[tokio::test]
 async fn a_token_that_is_really_refused_takes_the_engine_out_until_it_is_taken_again() {
