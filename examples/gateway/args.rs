@@ -93,7 +93,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) call_timeout: u64,
 
-    /// Seconds that a client may read nothing of an answer before its connection is closed
+    /// Seconds in which a client has to read some hundred kilobytes of an answer, if it is that long; else its connection is
+    /// closed
     #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) write_timeout: u64,
 

@@ -14,7 +14,7 @@ use http_body_util::{BodyExt, BodyStream, Full, LengthLimitError, Limited, Strea
 use hyper::{
     Method, Request, Response, StatusCode,
     body::{Bytes, Incoming},
-    header::{CONNECTION, HeaderValue, WWW_AUTHENTICATE},
+    header::{CONNECTION, HeaderMap, HeaderValue, WWW_AUTHENTICATE},
 };
 use rmcp::{
     ServerHandler,
@@ -79,7 +79,7 @@ impl<S: ServerHandler> Front<S> {
         parts.extensions.insert(caller);
         match tokio::time::timeout(BODY, Limited::new(body, self.max_body).collect()).await {
             Ok(Ok(body)) => {
-                let is_stream = parts.method == Method::GET;
+                let is_stream = parts.method == Method::GET && !resumes_a_call(&parts.headers);
                 let answer = self.mcp.handle(Request::from_parts(parts, Full::new(body.to_bytes()))).await;
                 if is_stream { self.until_it_closes(answer) } else { answer }
             }
@@ -121,6 +121,12 @@ impl<S: ServerHandler> Front<S> {
     fn is_draining(&self) -> bool {
         self.draining.load(Ordering::Relaxed)
     }
+}
+
+/// Whether a stream goes on with the answer to a call, and so has an end: rmcp numbers those events with the call's own
+/// number behind a slash.
+fn resumes_a_call(headers: &HeaderMap) -> bool {
+    headers.get("last-event-id").is_some_and(|id| id.as_bytes().contains(&b'/'))
 }
 
 fn plain(status: StatusCode, text: &'static str) -> Answer {

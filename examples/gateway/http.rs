@@ -3,6 +3,7 @@
 use std::{
     convert::Infallible,
     io::{self, Write as _},
+    net::SocketAddr,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -21,14 +22,24 @@ use rmcp::{
         StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
     },
 };
-use tokio::{net::TcpListener, sync::watch};
+use tokio::{
+    net::{TcpListener, TcpSocket},
+    sync::watch,
+};
 use tokio_io_timeout::TimeoutStream;
+use tokio_util::task::TaskTracker;
 use tower_algenta::client::Connections;
 
 use crate::{args::Args, callers::Callers, front::Front};
 
 /// How long the headers of a request may take.
 const HEADERS: Duration = Duration::from_secs(10);
+
+/// Bytes of an answer that the kernel holds for a connection, which Linux doubles.
+const SEND_BUFFER: u32 = 128 * 1024;
+
+/// Connections that wait to be accepted.
+const BACKLOG: u32 = 1024;
 
 /// How long the listener waits after it could not accept a connection, for want of file descriptors as a rule.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -41,6 +52,7 @@ pub(crate) async fn serve(
     callers: Callers,
     connections: Connections,
     closing: watch::Sender<bool>,
+    calls: TaskTracker,
 ) -> io::Result<()> {
     let config = config(args);
     let stop = config.cancellation_token.clone();
@@ -101,9 +113,15 @@ pub(crate) async fn serve(
     drop(listener);
     // What has no end of its own.
     closing.send_replace(true);
-    say(&format!("draining: up to {} s for what is under way", args.drain));
+    calls.close();
+    say(&format!("draining: up to {} s for {} requests under way", args.drain, calls.len()));
+    let ended = async {
+        // In a session, a call outlives the connection that it came by.
+        calls.wait().await;
+        connections.shutdown().await;
+    };
     tokio::select! {
-        () = connections.shutdown() => {}
+        () = ended => {}
         () = tokio::time::sleep(Duration::from_secs(args.drain)) => {
             warn("some requests did not end in time; what they did is unknown");
         }
@@ -111,6 +129,16 @@ pub(crate) async fn serve(
     }
     stop.cancel();
     Ok(())
+}
+
+/// Listens at `addr`.
+pub(crate) fn listen(addr: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if addr.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    socket.set_reuseaddr(true)?;
+    // A connection counts as stuck when nothing leaves this for a while, and that is told by the third of it.
+    socket.set_send_buffer_size(SEND_BUFFER)?;
+    socket.bind(addr)?;
+    socket.listen(BACKLOG)
 }
 
 /// Prints a line. Nobody may read it any more, and that is no reason to end.

@@ -25,6 +25,7 @@ use std::{error::Error, process::ExitCode};
 
 use clap::Parser as _;
 use rmcp::ServiceExt as _;
+use tokio_util::task::TaskTracker;
 
 use args::Args;
 use callers::Callers;
@@ -51,16 +52,16 @@ async fn run(args: Args) -> Result<(), Box<dyn Error>> {
     }
     let connections = upstream.connections();
     let (closing, closes) = tokio::sync::watch::channel(false);
-    let server = stack::server(&args, &connections, closes)?;
+    let calls = TaskTracker::new();
+    let server = stack::server(&args, &connections, closes, &calls)?;
     if args.stdio {
         // The protocol has standard output for itself.
         eprintln!("{summary}");
         Box::pin(server.serve(rmcp::transport::stdio())).await?.waiting().await?;
     } else {
-        let listener = tokio::net::TcpListener::bind(args.listen).await;
-        let listener = listener.map_err(|error| format!("{}: {error}", args.listen))?;
+        let listener = http::listen(args.listen).map_err(|error| format!("{}: {error}", args.listen))?;
         http::say(&format!("{summary}\n  listens  http://{}/mcp", listener.local_addr()?));
-        http::serve(listener, &args, server, callers, connections.clone(), closing).await?;
+        http::serve(listener, &args, server, callers, connections.clone(), closing, calls).await?;
         http::say("drained");
     }
     connections.close().await;

@@ -4,6 +4,7 @@ use std::{error::Error, fmt, sync::Arc};
 
 use hyper::http::request::Parts;
 use tokio::sync::watch;
+use tokio_util::task::TaskTracker;
 use tower::{Service, ServiceBuilder, util::option_layer};
 use tower_algenta::{
     AuditLayer, BoxError, Endpoint, EngineClient, FlatNamesLayer, GovernanceLayer, Profile, ProfileFromExtensions,
@@ -68,6 +69,7 @@ pub(crate) fn server(
     args: &Args,
     connections: &Connections,
     closes: watch::Receiver<bool>,
+    calls: &TaskTracker,
 ) -> Result<
     ToolServer<
         impl Service<ToolRequest, Response = ToolResponse, Error: Into<BoxError>, Future: Send>
@@ -95,7 +97,9 @@ pub(crate) fn server(
         }
     };
     let fallback = args.profile;
+    let calls = calls.clone();
     let stack = ServiceBuilder::new()
+        .map_future(move |call| calls.track_future(call))
         .map_request(move |request| with_caller(request, fallback))
         .layer(option_layer(audit))
         .layer(option_layer(flat))

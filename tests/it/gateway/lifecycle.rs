@@ -120,7 +120,7 @@ async fn drains(engine: &StubEngine, mut gateway: Gateway, client: EngineClient)
     gateway.signal("-TERM");
     // What has an end comes to it.
     assert_ne!(call.await.unwrap().unwrap().result().unwrap().is_error, Some(true));
-    assert!(gateway.line().await.contains("draining"));
+    assert!(gateway.line().await.starts_with("draining: up to 65 s for "));
     assert_eq!(gateway.line().await, "drained");
     assert!(gateway.ended().await.success());
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
@@ -136,6 +136,52 @@ async fn a_subscription_ends_with_the_drain() {
     announce_until(&engine, changes.changed()).await.unwrap();
     drains(&engine, gateway, client).await;
     timeout(SOON, changes.changed()).await.expect("it ends").unwrap_err();
+}
+
+/// In a session, a caller who has lost the connection of a call comes back for its answer; and one who doesn't has it run
+/// to its end all the same.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_call_of_a_session_outlives_its_connection_and_is_not_cut_short() {
+    for comes_back in [true, false] {
+        let engine = StubEngine::builder().delay(Duration::from_secs(2)).start().await.unwrap();
+        let mut gateway = Gateway::before(&engine, &["--profile", "execute", "--single-identity", "--sessions"]).await;
+        let client = reqwest::Client::new();
+        let greeted = initialize(&gateway.url).send().await.unwrap();
+        let session = greeted.headers().get("mcp-session-id").expect("a session").to_str().unwrap().to_owned();
+        let ask = |request: reqwest::RequestBuilder| {
+            let request = request.header("accept", "application/json, text/event-stream");
+            request.header("mcp-session-id", &session).header("mcp-protocol-version", "2025-11-25")
+        };
+        let post = |body: serde_json::Value| {
+            ask(client.post(&gateway.url)).header("content-type", "application/json").body(body.to_string())
+        };
+        post(serde_json::json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).send().await.unwrap();
+        let call = serde_json::json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {
+            "name": "execute_decision", "arguments": {"decision_id": "decision-7", "webhook_url": "https://hooks.example/x"}
+        }});
+        let mut stream = post(call).send().await.unwrap();
+        let first = String::from_utf8(stream.chunk().await.unwrap().unwrap().to_vec()).unwrap();
+        let id = first.lines().find_map(|line| line.strip_prefix("id: ")).expect("an event to go on from").to_owned();
+        eventually("the call arrives", || engine.received().len() == 1).await;
+        drop(stream);
+        let resumed = async {
+            if !comes_back {
+                return None;
+            }
+            Some(ask(client.get(&gateway.url)).header("last-event-id", &id).send().await.unwrap())
+        };
+        let resumed = resumed.await;
+        gateway.signal("-TERM");
+        assert_eq!(gateway.line().await, "draining: up to 65 s for 1 requests under way");
+        if let Some(resumed) = resumed {
+            let answer = timeout(SOON, resumed.text()).await.expect("it ends").unwrap();
+            assert!(answer.contains("executed_at"), "{answer}");
+        }
+        assert_eq!(gateway.line().await, "drained");
+        assert_eq!(engine.executed("decision-7"), 1);
+        assert!(gateway.ended().await.success());
+    }
 }
 
 #[cfg(unix)]
