@@ -75,7 +75,7 @@
 //!             if let Some(answer) = kept {
 //!                 return Ok(answer);
 //!             }
-//!             let answer = engine.oneshot(request).await?;
+//!             let answer: ToolResponse = engine.oneshot(request).await?;
 //!             *contract.lock().unwrap() = Some(answer.clone());
 //!             Ok::<_, BoxError>(answer)
 //!         }

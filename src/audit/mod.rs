@@ -63,7 +63,7 @@
 //! | `algenta.stripped.count` | how many there were |
 //! | `algenta.decision.id` | the decision, if the id is one path segment: escaped |
 //! | `algenta.execution.status` | `delivered` or `failed`, from the receipt |
-//! | `algenta.overrides` | of an operator's repeat: the switches that were granted |
+//! | `algenta.overrides` | of an operator's repeat: the switches that a human granted, also if the repeat was then refused |
 //! | `algenta.policy_snapshot.id`, `algenta.schema_snapshot.id` | from the receipt, if they look like ids |
 //!
 //! It has no argument's value but the decision's id, nothing that the engine wrote but the two snapshots' ids, and no

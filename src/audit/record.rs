@@ -253,7 +253,8 @@ impl AuditRecord {
         self.gate
     }
 
-    /// The switches that were granted to an operator's repeat, in the contract's names. None for any other request.
+    /// The switches that a human granted to an operator's repeat, in the contract's names, also if the repeat was then
+    /// refused. None for any other request.
     pub fn overrides(&self) -> impl Iterator<Item = &'static str> {
         self.overrides.iter().copied()
     }

@@ -1,8 +1,8 @@
 //! Keeps the webhooks of `execute_decision` on a list of hosts.
 //!
 //! The model chooses `webhook_url`: under [`Profile::Execute`](crate::Profile::Execute) it could have a decision's payload
-//! delivered anywhere, without any hidden field. This layer is not one of the four; stack it where you like. It touches
-//! calls of `execute_decision` alone.
+//! delivered anywhere, without any hidden field. This layer is not one of the four. It touches calls of
+//! `execute_decision` alone.
 //!
 //! # Example
 //!
@@ -41,6 +41,12 @@
 //! [`tool_names`](WebhookFilterLayer::tool_names) it might be.
 //!
 //! It does not resolve names. A name on the list that leads to an internal address is the operator's to prevent.
+//!
+//! # Where it stands
+//!
+//! Under [`GovernanceLayer`](crate::GovernanceLayer), and so under [`AuditLayer`](crate::AuditLayer). Outside the audit,
+//! what it refuses leaves no record; outside the profile, it tells a model of a tool that the model doesn't have. A repeat
+//! of an [`Operator`](crate::Operator) around the bare engine does not pass through it; the denied call did.
 
 mod hosts;
 
