@@ -247,6 +247,32 @@ mod tests {
         assert_eq!(objects(r#"{"a":"{x","b":{"c":!"#).unwrap(), [""; 0]);
     }
 
+    /// Behind an error a first key is looked at before the object is tried.
+    #[test]
+    fn an_object_behind_an_error_is_found_whatever_its_first_key() {
+        let long = format!(r#"{{"{}":1,"code":1}}"#, "x".repeat(2 * KEY));
+        for object in [
+            r#"{"code":1}"#,
+            "{ \n\"code\" \t: 1}",
+            r#"{"":1,"code":1}"#,
+            r#"{"\u0063ode":1}"#,
+            r#"{"\"":1,"code":1}"#,
+            &long,
+        ] {
+            let found = objects(object).unwrap();
+            assert_eq!(found.len(), 1, "{object}");
+            assert_eq!(objects(&format!(r#"{{"a" x {object}"#)).unwrap(), found, "{object}");
+        }
+    }
+
+    #[test]
+    fn braces_that_begin_nothing_fill_a_text() {
+        for brace in ["{x", "{\"a\"x", "{ ,"] {
+            let text = format!("{}{}", brace.repeat(TEXT_LIMIT / 16), r#"{"code":1}"#);
+            assert_eq!(objects(&text).unwrap(), [r#"{"code":1}"#], "{brace}");
+        }
+    }
+
     #[test]
     fn a_scan_costs_what_it_may_and_no_more() {
         let object = format!("{{\"code\":\"{}\"}}", "x".repeat(1000));
