@@ -132,11 +132,15 @@ fn answers_to_an_engines_questions_are_scrubbed() {
         ToolRequest::from(params.with_input_responses([("a/b".to_owned(), answer)].into()))
     };
     let dirty = json!({"action": "accept", "content": {"force": true, "n": [{"overrideSafety": 1, "x": 2}]}});
-    let (mut service, mut handle): (Spawn<_>, Handle) = mock::spawn_layer(ArgumentScrubLayer::new());
-    assert_ready_ok!(service.poll_ready());
-    let _answer = service.call(answers(dirty.clone()));
-    let mut request = task::spawn(handle.next_request());
-    let Some((ToolRequest::Call(call), _)) = tokio_test::assert_ready!(request.poll()) else { panic!("a call") };
+    let sent = |answer| {
+        let (mut service, mut handle): (Spawn<_>, Handle) = mock::spawn_layer(ArgumentScrubLayer::new());
+        assert_ready_ok!(service.poll_ready());
+        let _answer = service.call(answers(answer));
+        let mut request = task::spawn(handle.next_request());
+        let Some((ToolRequest::Call(call), _)) = tokio_test::assert_ready!(request.poll()) else { panic!("a call") };
+        call
+    };
+    let call = sent(dirty.clone());
     assert_eq!(call.params.input_responses.unwrap()["a/b"], json!({"action": "accept", "content": {"n": [{"x": 2}]}}));
     let stripped = call.extensions.get::<Stripped>().unwrap();
     assert_eq!(
@@ -147,9 +151,14 @@ fn answers_to_an_engines_questions_are_scrubbed() {
     let refusing = ArgumentScrubLayer::new().hidden_fields(HiddenFields::new().on_hidden(OnHidden::Refuse));
     let Error::InvalidArguments(error) = refused(refusing, answers(dirty)) else { panic!("refused") };
     assert_eq!(error.reason(), InvalidReason::HiddenField);
-    let deep = (0..100_000).fold(Value::Null, |inner, _| Value::Array(vec![inner]));
-    let Error::InvalidArguments(error) = refused(ArgumentScrubLayer::new(), answers(deep)) else { panic!("refused") };
-    assert_eq!(error.reason(), InvalidReason::TooDeep);
+    let deep = |levels: usize| (0..levels).fold(Value::Null, |inner, _| Value::Array(vec![inner]));
+    // In the one that holds all answers.
+    assert_eq!(sent(deep(127)).params.input_responses.unwrap()["a/b"], deep(127));
+    for levels in [128, 100_000] {
+        let error = refused(ArgumentScrubLayer::new(), answers(deep(levels)));
+        let Error::InvalidArguments(error) = error else { panic!("{error:?}") };
+        assert_eq!(error.reason(), InvalidReason::TooDeep, "{levels}");
+    }
 }
 
 #[test]
