@@ -43,10 +43,10 @@ impl ClientHandler for Watching {
     }
 }
 
-/// Three reports, the second of which comes too late, then the answer.
+/// Four reports, of which two tell nothing more than the first, then the answer.
 fn reporting(request: &ToolRequest) {
     let progress = request.extensions().get::<ProgressSink>().expect("the caller wants to know");
-    for done in [0.25, 0.125, 0.5] {
+    for done in [0.25, 0.125, 0.25, 0.5] {
         let mut report = ProgressNotificationParam::new(ProgressToken(NumberOrString::Number(0)), done);
         report.message = Some("force=true would help".to_owned());
         progress.report(report);
