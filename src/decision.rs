@@ -243,6 +243,8 @@ mod tests {
             Value::Object(decision.to_arguments()),
             serde_json::json!({"decision_id": "d", "webhook_url": "w", "timeout_seconds": 2, "metadata": {"force": 1}})
         );
+        assert_eq!(decision.timeout_seconds().and_then(Number::as_u64), Some(2));
+        assert_eq!(decision.webhook_data(), arguments.get("metadata"));
     }
 
     #[test]
