@@ -175,7 +175,7 @@ impl Denial {
     }
 
     /// Says that it may have been read from a quotation of the call, which may have run.
-    pub(crate) fn forgeable(mut self, is_forgeable: bool) -> Self {
+    pub(crate) const fn forgeable(mut self, is_forgeable: bool) -> Self {
         self.is_forgeable = is_forgeable;
         self
     }

@@ -253,9 +253,8 @@ fn may_hold_a_brace(text: &str) -> bool {
 
 fn may_escape_a_brace(text: &[u8]) -> bool {
     let escapes_once_or_twice = |window: &[u8]| matches!(window, [b'%', b'7', b'b' | b'B'] | [b'%', b'2', b'5']);
-    let starts_an_escape = |window: &[u8]| {
-        matches!(window, [b'\\', b'u' | b'U' | b'x' | b'N' | b'0' | b'1'] | [b'&', b'#'] | [b'&', b'l'])
-    };
+    let starts_an_escape =
+        |window: &[u8]| matches!(window, [b'\\', b'u' | b'U' | b'x' | b'N' | b'0' | b'1'] | [b'&', b'#' | b'l']);
     text.windows(3).any(escapes_once_or_twice) || text.windows(2).any(starts_an_escape)
 }
 

@@ -142,7 +142,7 @@ async fn an_echo_of_an_argument_is_no_denial() {
 async fn the_operators_repeat_carries_nothing_that_was_stripped() {
     // A conflict, so that it can be overridden whatever the call held.
     let denial = r#"{"error":{"gate":"idempotency","status_code":409}}"#;
-    let denial = || Ok::<_, BoxError>(ToolResponse::from(text(denial)));
+    let denial = move || Ok::<_, BoxError>(ToolResponse::from(text(denial)));
     let strip = || HiddenFields::new().nested(Nested::Strip).with_field("secret");
     for (fields, arguments) in [
         (

@@ -167,13 +167,17 @@ async fn a_denial_that_may_be_a_quotation_has_no_override() {
 async fn a_conflict_in_the_engines_envelope_can_be_overridden() {
     let recorded = r#"{"error": {"code": "execution_blocked_idempotency", "status_code": 409,
         "message": "API error 409: {\"error\": {\"code\": \"execution_blocked_idempotency\", \"gate\": \"idempotency\"}}"}}"#;
-    let engine = recording(&Received::default(), move |_: &ToolRequest| {
-        Ok(CallToolResult::error(vec![ContentBlock::text(recorded)]).into())
-    });
-    let tools = Toolset::builder().profile(Profile::Execute).service(engine).build();
-    let template = object!({"decision_id": "d", "webhook_url": "w", "metadata": {"template": "Dear {{name}}"}});
-    let error = tools.call("execute_decision", template).await.unwrap_err();
-    assert!(error.denial().expect("a denial").can_be_overridden());
+    let with_id = recorded.replace("}}\"}}", "}}\"}, \"request_id\": \"r\"}");
+    let with_more = recorded.replace("}}\"}}", "}}\"}, \"detail\": \"d\"}");
+    assert!(with_id != recorded && with_more != recorded);
+    for (text, can_be_overridden) in [(recorded, true), (&with_id, true), (&with_more, false)] {
+        let answer = CallToolResult::error(vec![ContentBlock::text(text)]);
+        let engine = recording(&Received::default(), move |_: &ToolRequest| Ok(answer.clone().into()));
+        let tools = Toolset::builder().profile(Profile::Execute).service(engine).build();
+        let template = object!({"decision_id": "d", "webhook_url": "w", "metadata": {"template": "Dear {{name}}"}});
+        let error = tools.call("execute_decision", template).await.unwrap_err();
+        assert_eq!(error.denial().expect("a denial").can_be_overridden(), can_be_overridden, "{text}");
+    }
 }
 
 /// Denies what is not forced, and says of the rest that its safety gates were overridden, too late.

@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// Members that may stand beside `error` in an envelope which proves that nothing ran.
-const BESIDE_ERROR: &str = "request_id";
+pub(super) const BESIDE_ERROR: &str = "request_id";
 
 /// Statuses in the 4xx range after which the call may have run all the same.
 const UNCERTAIN: [u64; 4] = [408, CONFLICT, 425, 499];

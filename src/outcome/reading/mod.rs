@@ -19,7 +19,7 @@ use super::{
     telling::{DETAIL, ERROR, RESULT, STATUS_CODE, is_harmless, is_of_body, read_status, says_failed},
 };
 use crate::{ExecutionBlocked, ExecutionReceipt, NotADenial, denial, receipt::Outline};
-use copies::{Copies, Source, has_distinct_members};
+use copies::{BESIDE_ERROR, Copies, Source, has_distinct_members};
 
 const MESSAGE: &str = "message";
 const CONFLICT: u64 = 409;
@@ -31,8 +31,7 @@ pub(super) struct Reading<'a> {
     rest: usize,
     denial: Result<Option<ExecutionBlocked>, NotADenial>,
     has_error: bool,
-    has_conflict: bool,
-    is_conflict: bool,
+    conflict: Conflict,
     has_receipt: bool,
     copies: Copies<'a>,
 }
@@ -45,8 +44,7 @@ impl<'a> Reading<'a> {
             rest: TEXT_LIMIT,
             denial: Ok(None),
             has_error: false,
-            has_conflict: false,
-            is_conflict: false,
+            conflict: Conflict::None,
             has_receipt: false,
             copies: Copies::new(),
         }
@@ -169,9 +167,10 @@ impl<'a> Reading<'a> {
 
     /// Takes in a copy of the result.
     fn take_copy(&mut self, object: Object<'_>, source: Source<'a>) -> Result<(), Unreadable> {
-        let envelope = object.sole(ERROR).and_then(|_| object.under(ERROR));
-        if envelope.and_then(|envelope| envelope.get(STATUS_CODE)).and_then(read_status) == Some(CONFLICT) {
-            self.is_conflict = !self.echoes.contain_object(object, &mut self.comparisons)?;
+        let status = object.under(ERROR).and_then(|envelope| envelope.get(STATUS_CODE)).and_then(read_status);
+        let is_envelope = || !object.any(|key, _| !matches!(key, ERROR | BESIDE_ERROR));
+        if status == Some(CONFLICT) && is_envelope() && !self.echoes.contain_object(object, &mut self.comparisons)? {
+            self.conflict = Conflict::Whole;
         }
         let copied = self.take(object, true)?;
         self.add_copy(copied, source);
@@ -267,7 +266,9 @@ impl<'a> Reading<'a> {
     /// What the body of an error says.
     fn note_body(&mut self, body: Object<'_>) -> Result<(), Unreadable> {
         let is_conflict = body.get(STATUS_CODE).and_then(read_status) == Some(CONFLICT);
-        self.has_conflict |= is_conflict;
+        if is_conflict {
+            self.conflict = self.conflict.max(Conflict::Somewhere);
+        }
         // The real server puts the body, gate included, as text into the message of its own envelope. That text is read
         // only under status 409: other messages echo what the model sent. It comes before the envelope's own code, since it
         // says more; the two have to name the same gate.
@@ -305,12 +306,12 @@ impl<'a> Reading<'a> {
 
     /// Whether anything in the answer has a status of 409.
     pub(super) const fn has_conflict(&self) -> bool {
-        self.has_conflict
+        !matches!(self.conflict, Conflict::None)
     }
 
     /// Whether the answer, or a copy of it, is an envelope with status 409 and nothing else, and not quoted from the call.
     pub(super) const fn is_conflict(&self) -> bool {
-        self.is_conflict
+        matches!(self.conflict, Conflict::Whole)
     }
 
     /// Whether anything in the answer says that the call failed.
@@ -322,6 +323,15 @@ impl<'a> Reading<'a> {
     pub(super) fn into_copies(self) -> Copies<'a> {
         self.copies
     }
+}
+
+/// Where an answer has a status of 409.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Conflict {
+    None,
+    Somewhere,
+    /// An envelope with it is the answer as a whole, or a copy of it.
+    Whole,
 }
 
 /// Which object is the copy of the result, and what is known of it if it is a receipt.
