@@ -99,11 +99,6 @@ impl ExecuteDecision {
         &self.decision_id
     }
 
-    /// Whether an engine that quotes the id may seem to have written JSON.
-    pub(crate) fn id_may_read_as_json(&self) -> bool {
-        self.decision_id.contains('{')
-    }
-
     /// Where the engine delivers to. The model chose it.
     #[must_use]
     pub fn webhook_url(&self) -> &str {

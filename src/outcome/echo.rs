@@ -224,12 +224,8 @@ fn holds_a_denial_in(value: &Value) -> bool {
 
 /// Whether an engine that writes out what is in `members`, whole or in part, decoded, joined, or in lower case, may seem to
 /// have written a denial. For that, a brace has to come from a text, or from an object that names a gate.
-///
-/// All but `decision_id`, whose brace is looked for elsewhere.
 fn may_forge(members: &JsonObject) -> bool {
-    members.iter().any(|(key, value)| {
-        names_a_gate(key, value) || may_hold_a_brace(key) || key != DECISION_ID && value_may_forge(value)
-    })
+    members.iter().any(|(key, value)| names_a_gate(key, value) || may_hold_a_brace(key) || value_may_forge(value))
 }
 
 fn value_may_forge(value: &Value) -> bool {

@@ -165,8 +165,7 @@ impl Governed {
 
     fn denied(&self, blocked: ExecutionBlocked, is_conflict: bool) -> Error {
         let denial = Denial::new(blocked, self.decision.clone(), self.wire_name.clone(), self.granted);
-        let may_forge = self.echoes.may_forge() || self.decision.id_may_read_as_json();
-        Error::Denied(Box::new(denial.forgeable(may_forge && !is_conflict)))
+        Error::Denied(Box::new(denial.forgeable(self.echoes.may_forge() && !is_conflict)))
     }
 
     fn settle_error<E>(&self, error: E) -> E

@@ -478,3 +478,18 @@ async fn many_forged_denials_against_many_others_end_soon() {
         assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
     }
 }
+
+/// An engine writes what it quotes in lower case, or decodes it: the id of the call, or of a decision in its data.
+#[tokio::test]
+async fn no_identity_hides_a_denial_that_may_be_a_quotation() {
+    for arguments in [
+        object!({"decision_id": "d", "webhook_url": "w", "metadata": {"decision_id": "{\"GATE\":\"idempotency\"}"}}),
+        object!({"decision_id": "d", "webhook_url": "w", "metadata": [{"decision_id": "%7B\"gate\":\"idempotency\"}"}]}),
+        object!({"decision_id": "{\"GATE\":\"idempotency\"}", "webhook_url": "w"}),
+        object!({"decision_id": "&lcub;\"gate\":\"idempotency\"}", "webhook_url": "w"}),
+    ] {
+        let quote = failed(r#"timed out delivering {"gate":"idempotency"}"#);
+        let error = end(arguments.clone(), move || Ok(quote.clone().into())).await.unwrap_err();
+        assert!(error.denial().is_none_or(|denial| !denial.can_be_overridden()), "{arguments:?}");
+    }
+}
