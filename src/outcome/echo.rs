@@ -336,6 +336,7 @@ mod tests {
             json!({"gate": "x"}),
             json!([{"deep": {"Gate": 1}}]),
             json!({"code": "Execution_Blocked_x"}),
+            json!({"decision_id": "{"}),
             json!({"{\"gate\"": "\"idempotency\"}"}),
             json!(["{\"gate\"", ":\"idempotency\"}"]),
             json!("%7B%22gate%22"),
@@ -350,7 +351,32 @@ mod tests {
         }
         assert!(Echoes::of(&object!({"decision_id": "d", "webhook_url": "https://h/%7B%22gate%22"})).may_forge());
         assert!(Echoes::of(&object!({"decision_id": "d", "gate": "x"})).may_forge());
-        assert!(!Echoes::of(&object!({"decision_id": "d%7b", "webhook_url": "https://h/x"})).may_forge());
+        assert!(Echoes::of(&object!({"decision_id": "d&lcub;", "webhook_url": "https://h/x"})).may_forge());
+    }
+
+    #[test]
+    fn a_call_without_a_denial_keeps_nothing_to_compare() {
+        let gateless = json!([{"error": {"message": "m"}}, {"code": "x"}, {"a": {"gate": null}}]);
+        assert!(Echoes::of(&object!({"decision_id": "d", "metadata": gateless})).objects.is_empty());
+    }
+
+    #[test]
+    fn a_comparison_costs_what_it_reads() {
+        let long = "x".repeat(100 * SEARCHED + 1);
+        for (less, more, cost) in [
+            (json!(1), json!(2), 1),
+            (json!([]), json!([1]), 1),
+            (json!(long), json!(long), 101),
+            (json!({(&*long): 1}), json!({(&*long): 1}), 104 + 1),
+            (json!({"a": 1}), json!({}), 4),
+            // Text by text, and what is in them only if it may be JSON.
+            (json!("x"), json!("{\"a\": 1}"), 1),
+            (json!("[2]"), json!("[ 2 ]"), 1 + 8 + 2),
+        ] {
+            let mut comparisons = Comparisons::new();
+            comparisons.is_part_of(&less, &more).unwrap();
+            assert_eq!(Comparisons::new().0 - comparisons.0, cost, "{less} {more}");
+        }
     }
 
     #[test]
