@@ -15,6 +15,7 @@ use serde_json::json;
 use tower::{Service, ServiceBuilder, ServiceExt as _, service_fn};
 use tower_algenta::{
     BoxError, Denial, Error, ExecuteDecision, GovernanceLayer, Operator, Profile, ToolRequest, ToolResponse, Toolset,
+    audit::Caller,
     error::{FailureReason, InvalidReason, UnknownReason},
 };
 
@@ -75,6 +76,11 @@ async fn an_operator_over_the_stack_is_told_so_and_the_denial_stays() {
     Operator::new(engine).override_denial(denial).await.unwrap_err();
     assert!(denial.is_used());
     assert_eq!(received.len(), 2);
+}
+
+#[test]
+fn an_operator_prints_nothing_of_what_it_holds() {
+    assert_eq!(format!("{:?}", Operator::new("token").caller(Caller::new("alice"))), "Operator { .. }");
 }
 
 /// A user's error type that holds ours.
