@@ -27,9 +27,9 @@
 //!
 //! # What it refuses
 //!
-//! Arguments, `_meta` and `inputResponses` that nest more than 128 containers; text that only a laxer JSON parser reads and that seems to carry a
-//! hidden field; `input_responses` and `request_state` on `execute_decision`, which could carry an approval; and what
-//! [`Nested::Refuse`](crate::Nested::Refuse) and [`OnHidden::Refuse`](crate::OnHidden::Refuse) say.
+//! Arguments, `_meta` and `inputResponses` that nest more than 128 containers; text that only a laxer JSON parser reads and
+//! that seems to carry a hidden field; `input_responses` and `request_state` on `execute_decision`, which could carry an
+//! approval; and what [`Nested::Refuse`](crate::Nested::Refuse) and [`OnHidden::Refuse`](crate::OnHidden::Refuse) say.
 
 use std::{
     pin::Pin,

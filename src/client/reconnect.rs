@@ -30,10 +30,9 @@ type Connect = Arc<dyn Fn() -> BoxFuture<Result<EngineClient, Error>> + Send + S
 /// **No request is sent twice.** One that fails, fails as it does with [`EngineClient`]; then the connection is made anew
 /// - at once, if it is lost or could not be opened;
 /// - after a pause, once three lists or three calls in a row were answered by an HTTP error, by what is no answer, or not
-///   in time.
-///   One or two can be the fault of what was asked, and a model must not take an engine from everybody. That goes for a
-///   401 as well: something behind the engine may have said it. If it is the engine that refuses the token, the list
-///   over the new connection finds out.
+///   in time. One or two can be the fault of what was asked, and a model must not take an engine from everybody. That
+///   goes for a 401 as well: something behind the engine may have said it. If it is the engine that refuses the token,
+///   the list over the new connection finds out.
 ///
 /// It is one service for one owner, a balancer as a rule; what needs clones gets them from tower's `Buffer` around it. A
 /// connection counts when the engine has answered a list of tools over it. Until one is answered, it is tried again.

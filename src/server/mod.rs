@@ -41,8 +41,9 @@
 //!
 //! A list is one page, merged from all pages of the stack: some clients stop at a page that a profile has left empty. What
 //! it says about caching is for this caller alone. A call gives up when its caller does, which cancels it at the engine;
-//! reports of progress go to the caller's own token, the newest ones if they come faster than they are read. `_meta` goes on, `traceparent` for one, without `progressToken` and
-//! `io.modelcontextprotocol/*`, which belong to the caller's connection.
+//! reports of progress go to the caller's own token, the newest ones if they come faster than they are read. `_meta` goes
+//! on, `traceparent` for one, without `progressToken` and `io.modelcontextprotocol/*`, which belong to the caller's
+//! connection.
 //!
 //! # Whose request it is
 //!
