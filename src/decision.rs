@@ -109,8 +109,8 @@ impl ExecuteDecision {
     ///
     /// # Errors
     ///
-    /// If `decision_id` or `webhook_url` is missing or malformed, or comes in another spelling too, `timeout_seconds` is no number, or `metadata` nests
-    /// more than 128 containers.
+    /// If `decision_id` or `webhook_url` is missing, malformed or also there in another spelling, `timeout_seconds` is no
+    /// number, or `metadata` nests more than 128 containers.
     pub fn from_arguments(arguments: &JsonObject) -> Result<Self, InvalidArguments> {
         let refuse = |reason| Err(InvalidArguments::new(reason));
         if has_alias(arguments) {

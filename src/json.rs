@@ -24,6 +24,19 @@ pub(crate) fn object_is_within(members: &JsonObject, levels: usize) -> bool {
     levels > 0 && members.values().all(|value| is_within(value, levels - 1))
 }
 
+/// Whether `test`, which may give up, holds for one of `items`.
+pub(crate) fn any<T, E>(
+    items: impl IntoIterator<Item = T>,
+    mut test: impl FnMut(T) -> Result<bool, E>,
+) -> Result<bool, E> {
+    for item in items {
+        if test(item)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// Drops `value` without recursion.
 pub(crate) fn dismantle(value: Value) {
     let mut rest = vec![value];

@@ -19,8 +19,9 @@ const STRIPPED: &str = "algenta.stripped_fields";
 /// | `algenta.stripped_fields` | counter | `gen_ai.tool.name` |
 ///
 /// Labels that don't apply are left out. A model chooses the names that it calls, so a tool outside the contract is
-/// `_OTHER`, like an engine's error code that JSON-RPC does not reserve, and the number of series is bounded. OpenTelemetry advises these bounds for the histogram, which are the
-/// recorder's to set: 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300.
+/// `_OTHER`, like an engine's error code that JSON-RPC does not reserve, and the number of series is bounded.
+/// OpenTelemetry advises these bounds for the histogram, which are the recorder's to set: 0.01, 0.02, 0.05, 0.1, 0.2, 0.5,
+/// 1, 2, 5, 10, 30, 60, 120, 300.
 ///
 /// The facade, and not OpenTelemetry's API: that one is lighter by one crate, but since both were at 0.21 it has had
 /// twelve incompatible versions and the facade three. A library and a program with different versions of either don't

@@ -16,6 +16,7 @@ use crate::{
     decision::DECISION_ID,
     denial,
     hidden_fields::{nfkc, spells},
+    json::any,
 };
 
 /// What an answer might quote of a call's arguments and that could be taken for a denial. Nearly every call has none.
@@ -37,7 +38,7 @@ pub(super) struct Comparisons(usize);
 const SEARCHED: usize = 64;
 
 impl Comparisons {
-    /// Values: a tenth of a second's worth, at the most.
+    /// Values: some tenths of a second's worth, where each is far from the next in memory.
     pub(super) const fn new() -> Self {
         Self(TEXT_LIMIT)
     }
@@ -194,19 +195,6 @@ impl Comparisons {
             }
         })?)
     }
-}
-
-/// Whether `test` holds for one of `items`.
-fn any<T>(
-    items: impl IntoIterator<Item = T>,
-    mut test: impl FnMut(T) -> Result<bool, Unreadable>,
-) -> Result<bool, Unreadable> {
-    for item in items {
-        if test(item)? {
-            return Ok(true);
-        }
-    }
-    Ok(false)
 }
 
 /// Whether `members`, or an object in them, reads like a denial.

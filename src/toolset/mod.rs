@@ -51,7 +51,8 @@ const PAGE_LIMIT: usize = 1000;
 
 /// The governed tools of one engine.
 ///
-/// Cheap to clone; dropping the last clone closes the connection, unless an [`Operator`](crate::Operator) has it, too. See the [module docs](self) for an example.
+/// Cheap to clone; dropping the last clone closes the connection, unless an [`Operator`](crate::Operator) has it, too. See
+/// the [module docs](self) for an example.
 #[derive(Clone)]
 pub struct Toolset<S = BoxToolService> {
     service: S,

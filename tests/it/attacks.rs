@@ -1,4 +1,4 @@
-//! What a reviewer found by trying to get past the layers: each kind is kept as a case.
+//! What got past the layers once, or tried to: each kind is kept as a case.
 
 use std::{error::Error as StdError, fmt, io, sync::Arc, time::Duration};
 
@@ -14,7 +14,7 @@ use tower_algenta::{
     ProfileFilterLayer, ReceiptMappingLayer, ToolNames, ToolRequest, ToolResponse, Toolset,
 };
 
-use crate::support::{Received, empty_result, recording};
+use crate::support::{Mine, Received, empty_result, recording};
 
 const RECEIPT: &str =
     r#"{"decision_id":"d","webhook_url":"w","execution_status":"delivered","executed_at":"2026-11-30T00:00:00Z"}"#;
@@ -198,28 +198,6 @@ async fn an_identity_that_looks_like_json_with_a_switch_is_refused_in_any_order(
             assert!(matches!(Error::from(error), Error::InvalidArguments(_)));
         }
         assert_eq!(received.len(), 0);
-    }
-}
-
-/// A user's error type that holds ours.
-#[derive(Debug)]
-struct Mine(Error);
-
-impl fmt::Display for Mine {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("mine")
-    }
-}
-
-impl StdError for Mine {
-    fn source(&self) -> Option<&(dyn StdError + 'static)> {
-        Some(&self.0)
-    }
-}
-
-impl From<Error> for Mine {
-    fn from(error: Error) -> Self {
-        Self(error)
     }
 }
 

@@ -1,8 +1,6 @@
 //! The human's repeat, where it differs from the call.
 
 use std::{
-    error::Error as StdError,
-    fmt,
     task::{Context, Poll},
     time::Duration,
 };
@@ -19,7 +17,7 @@ use tower_algenta::{
     error::{FailureReason, InvalidReason, UnknownReason},
 };
 
-use crate::support::{Received, recording};
+use crate::support::{Mine, Received, recording};
 
 const IDEMPOTENCY: &str = r#"{"error":{"gate":"idempotency"}}"#;
 
@@ -81,22 +79,6 @@ async fn an_operator_over_the_stack_is_told_so_and_the_denial_stays() {
 #[test]
 fn an_operator_prints_nothing_of_what_it_holds() {
     assert_eq!(format!("{:?}", Operator::new("token").caller(Caller::new("alice"))), "Operator { .. }");
-}
-
-/// A user's error type that holds ours.
-#[derive(Debug)]
-struct Mine(Error);
-
-impl fmt::Display for Mine {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("mine")
-    }
-}
-
-impl StdError for Mine {
-    fn source(&self) -> Option<&(dyn StdError + 'static)> {
-        Some(&self.0)
-    }
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use std::{
     error::Error as StdError,
-    fmt::Write as _,
+    fmt::{self, Write as _},
     sync::{Arc, Mutex},
 };
 
@@ -81,4 +81,26 @@ where
 /// A result without anything in it.
 pub(crate) fn empty_result() -> ToolResponse {
     CallToolResult::success(vec![]).into()
+}
+
+/// A user's error type that holds ours.
+#[derive(Debug)]
+pub(crate) struct Mine(pub(crate) Error);
+
+impl fmt::Display for Mine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("mine")
+    }
+}
+
+impl StdError for Mine {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        Some(&self.0)
+    }
+}
+
+impl From<Error> for Mine {
+    fn from(error: Error) -> Self {
+        Self(error)
+    }
 }

@@ -12,7 +12,7 @@ use super::{
     keyword::{Keyword, Place, resolve},
     pattern::Spells,
 };
-use crate::json::DEPTH_LIMIT;
+use crate::json::{DEPTH_LIMIT, any};
 
 /// References that are followed from all `propertyNames` together.
 const REFERENCES: usize = 256;
@@ -207,17 +207,4 @@ impl Look<'_> {
         self.values = self.values.checked_sub(len).ok_or(SchemaError { kind: Kind::TooLarge })?;
         levels.checked_sub(1).ok_or(SchemaError { kind: Kind::TooDeep })
     }
-}
-
-/// Whether `test` holds for one of `items`.
-fn any<T>(
-    items: impl IntoIterator<Item = T>,
-    mut test: impl FnMut(T) -> Result<bool, SchemaError>,
-) -> Result<bool, SchemaError> {
-    for item in items {
-        if test(item)? {
-            return Ok(true);
-        }
-    }
-    Ok(false)
 }
