@@ -167,9 +167,14 @@ impl<'a> Reading<'a> {
 
     /// Takes in a copy of the result.
     fn take_copy(&mut self, object: Object<'_>, source: Source<'a>) -> Result<(), Unreadable> {
-        let status = object.under(ERROR).and_then(|envelope| envelope.get(STATUS_CODE)).and_then(read_status);
+        let status = || object.under(ERROR)?.get(STATUS_CODE).and_then(read_status);
         let is_envelope = || !object.any(|key, _| !matches!(key, ERROR | BESIDE_ERROR));
-        if status == Some(CONFLICT) && is_envelope() && !self.echoes.contain_object(object, &mut self.comparisons)? {
+        // A receipt has nothing to tell, and is not looked through for this.
+        if object.may_tell()
+            && status() == Some(CONFLICT)
+            && is_envelope()
+            && !self.echoes.contain_object(object, &mut self.comparisons)?
+        {
             self.conflict = Conflict::Whole;
         }
         let copied = self.take(object, true)?;
